@@ -66,7 +66,11 @@ Engine::Engine(const store::Checkpoint& checkpoint, const model::Model& model, E
   passes_ = std::make_unique<Passes>(forward_parts(), forward_);
   if (plan_.second_unit) {
     policies.placement = plan_.second_unit->make_placement();
-    second_unit_ = plan_.second_unit->make_unit(kernels_, plan_.low_view);
+    if (plan_.second_unit->make_residencies)
+      policies.device_residencies = plan_.second_unit->make_residencies(experts_->sizes());
+    second_unit_ = plan_.second_unit->make_unit(
+        {kernels_, plan_.low_view, model_.config, *experts_, budget_.memory.chunk,
+         scratch_shape(budget_parts(), budget_.dense.view, budget_.memory.chunk)});
     moe_->compute_on(second_unit_.get());
   }
   make_profile();

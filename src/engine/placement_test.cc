@@ -6,13 +6,14 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/json/json.h"
 #include "engine/engine.h"
-#include "engine/forward/host_unit.h"
+#include "engine/forward/unit/host_unit.h"
 #include "fetch/timeline.h"
 #include "store/source/open_checkpoint.h"
 
@@ -38,9 +39,9 @@ using Counts = std::map<ExpertId, std::size_t>;
 // Host kernels, and a count of how often each expert was computed.
 class CountingUnit final : public ComputeUnit {
  public:
-  CountingUnit(const kernels::Context& kernels, codec::SliceView low_view, Counts& counts)
-      : host_(kernels, low_view), counts_(counts) {}
-  void compute(const ExpertWork& work, const Workspace& w) override {
+  CountingUnit(const UnitParts& parts, Counts& counts)
+      : host_(parts.kernels, parts.low_view), counts_(counts) {}
+  void compute(const ExpertWork& work, std::optional<fetch::ExpertStore::Pin>, const Workspace& w) override {
     EXPECT_GT(work.rows, 0u);
     counts_[work.id] += 1;
     host_.compute(work, w);
@@ -99,9 +100,7 @@ class PlacementTest : public ::testing::TestWithParam<std::string> {
     if (second_unit)
       options.second_unit.emplace(SecondUnit{
           .make_unit =
-              [&](const kernels::Context& kernels, codec::SliceView low) {
-                return std::make_unique<CountingUnit>(kernels, low, run.by_device);
-              },
+              [&](const UnitParts& parts) { return std::make_unique<CountingUnit>(parts, run.by_device); },
           .make_placement = [&] { return std::make_unique<ParityPlacement>(run.on_host, run.on_device); }});
     fetch::Timeline timeline;  // reads ahead are entered until the engine is gone
     step_some(resolve(options, *checkpoint_, model_), sequences, timeline, run.logits);

@@ -1,30 +1,21 @@
 #include "engine/forward/moe_block.h"
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 #include <string_view>
 #include <utility>
 
 #include "base/error.h"
 #include "base/stopwatch.h"
+#include "engine/forward/unit/device_plan_of.h"
 #include "experts/core/state_order.h"
 #include "kernels/elementwise/elementwise.h"
-#include "kernels/products/packed/packed_matmul.h"
 #include "kernels/products/products.h"
 
 namespace sluice::engine {
 namespace {
 
-using experts::Unit;
-using kernels::ArrangedInputs;
 using model::Role;
-
-ArrangedInputs inputs_of(const std::array<float*, codec::kInputForms>& arranged) {
-  ArrangedInputs inputs{};
-  std::ranges::copy(arranged, inputs.begin());
-  return inputs;
-}
 
 }  // namespace
 
@@ -85,19 +76,26 @@ void MoeBlock::run(std::size_t layer, Role norm, const Step& step, const Workspa
   // Ends the event on leaving, even by an error; the store keeps what it can.
   struct Event {
     fetch::ExpertStore* store;
+    ComputeUnit* device;
+    std::vector<fetch::ExpertStore::Pin>& pins;
     ~Event() {
-      if (store != nullptr) store->abandon_event();
+      if (store == nullptr) return;
+      pins.clear();
+      if (device != nullptr) device->abandon_event();
+      store->abandon_event();
     }
-  } event{&store_};
+  } event{&store_, device_, pins_};
   begin_fetch(layer, decision);
   look_ahead(layer, norm, step, w, false);
   show_ahead(layer, norm, step, w, false);
   arrange_for_experts(tokens, w);
+  start_device(layer, tokens, w);
   if (tokens == 1)
     start_with_what_is_here(layer, w);
   else
     shared_experts(layer, tokens, w);
-  while (const std::optional<fetch::ExpertStore::Pin> pin = store_.next()) compute_expert(*pin, tokens, w);
+  compute_the_rest(tokens, w);
+  if (device_ != nullptr) device_->finish_event();
   event.store = nullptr;
   combine(decision.routing, w);
   look_ahead(layer, norm, step, w, true);
@@ -121,6 +119,7 @@ const experts::LayerDecision& MoeBlock::decide(std::size_t layer, const Step& st
   rows_.group(routing, {decision.experts, decision.tokens}, scores.experts);
   count_demand(step, decision);
   assignment_ = decision.assignment.unit;
+  if (device_ != nullptr) device_plan_of(decision, plan_);
   return decision;
 }
 
@@ -144,6 +143,7 @@ void MoeBlock::begin_fetch(std::size_t layer, const experts::LayerDecision& deci
   ExpertStatistics& count = statistics_.now();
   count.accesses += decision.experts.size();
   count_found(outcome);
+  if (device_ != nullptr) device_->release_host(*decision.fetch);
   const fetch::EventReads reads = store_.prepare(*decision.fetch, decision.fetch_demand);
   Stopwatch ordering;
   const experts::ReadOrder& order = decider_->order(reads.missing);
@@ -216,7 +216,7 @@ Mlp MoeBlock::shared_mlp(std::size_t layer, const Workspace& w) const {
   return {.gate = weights_.matrix(Role::kSharedGate, at),
           .up = weights_.matrix(Role::kSharedUp, at),
           .down = weights_.matrix(Role::kSharedDown, at),
-          .inputs = inputs_of(w.arranged),
+          .inputs = w.inputs(),
           .out = w.branch};
 }
 
@@ -239,97 +239,14 @@ void MoeBlock::gate_shared_experts(std::size_t layer, std::size_t tokens, const 
     kernels::scale(kernels_, kernels::sigmoid(w.gate[t]), config_.hidden, w.branch + t * config_.hidden);
 }
 
-template <class Work>
-void MoeBlock::compute_pinned(std::span<const fetch::ExpertStore::Pin> pins, const Work& work) const {
-  try {
-    work();
-  } catch (const Error& error) {
-    if (kernels::is_damaged_weight(error))
-      for (const fetch::ExpertStore::Pin& pin : pins) store_.check_codes(pin);
-    throw;
-  }
-}
-
-void MoeBlock::start_with_what_is_here(std::size_t layer, const Workspace& w) {
-  // Also after an error: the event cannot end while pins are held.
-  struct Release {
-    std::vector<fetch::ExpertStore::Pin>& pins;
-    ~Release() { pins.clear(); }
-  } release{pins_};
-  while (std::optional<fetch::ExpertStore::Pin> pin = store_.next_resident())
-    pins_.push_back(std::move(*pin));
-  const bool has_shared = config_.moe.shared_width != 0;
-  if (!has_shared) std::fill_n(w.branch, config_.hidden, 0.0f);
-  std::optional<Mlp> shared;
-  if (has_shared) shared = shared_mlp(layer, w);
-  const ArrangedInputs inputs = inputs_of(w.arranged);
-  const auto begin = now();
-  works_.clear();
-  for (const fetch::ExpertStore::Pin& pin : pins_)
-    if (rows_.has(pin.id()) && unit_of(pin.id()) == Unit::kHost) works_.push_back(work_of(pin, inputs, w));
-  compute_pinned(pins_, [&] { host_.compute_together(shared ? &*shared : nullptr, works_, w); });
-  for (const fetch::ExpertStore::Pin& pin : pins_) {
-    if (rows_.has(pin.id()) && unit_of(pin.id()) == Unit::kDevice)
-      compute_pinned({&pin, 1}, [&] { device_->compute(work_of(pin, inputs, w), w); });
-    record(pin, begin);
-  }
-  if (has_shared) gate_shared_experts(layer, 1, w);
-}
-
-Unit MoeBlock::unit_of(experts::ExpertId id) const {
-  if (assignment_.empty()) return Unit::kHost;
-  const Unit unit = assignment_[rows_.slot(id)];
-  SLUICE_CHECK(unit == Unit::kHost || device_ != nullptr,
-               "an expert is assigned to a unit that is not there");
-  return unit;
-}
-
-ExpertWork MoeBlock::work_of(const fetch::ExpertStore::Pin& pin, const ArrangedInputs& inputs,
-                             const Workspace& w) const {
-  return {.id = pin.id(),
-          .view = &pin.view(),
-          .rows = rows_.tokens(pin.id()).size(),
-          .inputs = inputs,
-          .out = w.expert_rows + rows_.first(pin.id()) * config_.hidden,
-          .gate_bias = bias_of(Role::kExpertGateBias, pin.id().index),
-          .up_bias = bias_of(Role::kExpertUpBias, pin.id().index),
-          .down_bias = bias_of(Role::kExpertDownBias, pin.id().index)};
-}
-
-std::span<const float> MoeBlock::bias_of(Role role, std::size_t expert) const {
-  const std::span<const float> all = weights_.vector_or_empty(role, layer_);
-  const std::size_t each = all.size() / config_.moe.experts;
-  return all.subspan(expert * each, each);
-}
-
-void MoeBlock::compute_expert(const fetch::ExpertStore::Pin& pin, std::size_t tokens, const Workspace& w) {
-  if (!rows_.has(pin.id())) return;  // fetched, but no token chose it
-  const std::span<const std::uint32_t> token_of_row = rows_.tokens(pin.id());
-  ArrangedInputs inputs = inputs_of(w.arranged);
-  if (token_of_row.size() != tokens) {  // all tokens in order need no copy
-    input_forms_.each([&](codec::InputForm form) {
-      const auto at = static_cast<std::size_t>(form);
-      const std::size_t row = kernels::input_form(form).floats(config_.hidden);
-      for (std::size_t r = 0; r < token_of_row.size(); ++r)
-        std::memcpy(w.gathered_rows[at] + r * row, w.arranged[at] + token_of_row[r] * row,
-                    row * sizeof(float));
-      inputs[at] = w.gathered_rows[at];
-    });
-  }
-  ComputeUnit& unit = unit_of(pin.id()) == Unit::kHost ? static_cast<ComputeUnit&>(host_) : *device_;
-  const auto begin = now();
-  compute_pinned({&pin, 1}, [&] { unit.compute(work_of(pin, inputs, w), w); });
-  record(pin, begin);
-}
-
 std::chrono::steady_clock::time_point MoeBlock::now() const {
   return timeline_ != nullptr ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point{};
 }
 
-void MoeBlock::record(const fetch::ExpertStore::Pin& pin, std::chrono::steady_clock::time_point begin) {
+void MoeBlock::record(experts::ExpertId id, std::chrono::steady_clock::time_point begin) {
   if (timeline_ == nullptr) return;
   timeline_->add(
-      {fetch::TimelineEntry::Kind::kCompute, pin.id(), 0, 0, 0, 0, begin, std::chrono::steady_clock::now()});
+      {fetch::TimelineEntry::Kind::kCompute, id, 0, 0, 0, 0, begin, std::chrono::steady_clock::now()});
 }
 
 void MoeBlock::combine(const experts::Routing& routing, const Workspace& w) {

@@ -4,16 +4,18 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "base/stopwatch.h"
 #include "engine/forward/dense_weights.h"
 #include "engine/forward/expert_rows.h"
-#include "engine/forward/host_unit.h"
 #include "engine/forward/mlp.h"
 #include "engine/forward/predictor.h"
 #include "engine/forward/router_scores.h"
+#include "engine/forward/unit/compute_unit.h"
+#include "engine/forward/unit/host_unit.h"
 #include "engine/forward/workspace.h"
 #include "engine/session/step.h"
 #include "engine/watch/routing_observer.h"
@@ -38,7 +40,7 @@ class MoeBlock {
   // what a step costs without them (measure_profile.h).
   void decide_by(experts::LayerDecider* decider);
   // `device`: computes the experts that are assigned to it. It must outlive this.
-  void compute_on(ComputeUnit* device) { device_ = device; }
+  void compute_on(ComputeUnit* device) { device_ = device; }  // null: there is none
   // `observer` is called for every routing and every decision; null: no observer. It must outlive this or its
   // successor.
   void observe(RoutingObserver* observer) { observer_ = observer; }
@@ -64,20 +66,29 @@ class MoeBlock {
   void shared_experts(std::size_t layer, std::size_t tokens, const Workspace& w);
   Mlp shared_mlp(std::size_t layer, const Workspace& w) const;
   void gate_shared_experts(std::size_t layer, std::size_t tokens, const Workspace& w);
+  // Gives the device what is assigned to it: what it has, then what the host has in memory, in the order of
+  // its plan. Pins of the host's own experts go to pins_.
+  void start_device(std::size_t layer, std::size_t tokens, const Workspace& w);
+  void compute_on_device(experts::ExpertId id, std::optional<fetch::ExpertStore::Pin> pin, std::size_t tokens,
+                         const Workspace& w);
+  // Computes what next() hands out until nothing is left.
+  void compute_the_rest(std::size_t tokens, const Workspace& w);
   // For one token: computes the shared experts together with all routed experts that need no read.
   void start_with_what_is_here(std::size_t layer, const Workspace& w);
   experts::Unit unit_of(experts::ExpertId id) const;  // where it is computed. REQUIRES: a token chose it
-  ExpertWork work_of(const fetch::ExpertStore::Pin& pin, const kernels::ArrangedInputs& inputs,
-                     const Workspace& w) const;
+  ExpertWork work_of(experts::ExpertId id, const fetch::ExpertView* view,
+                     const kernels::ArrangedInputs& inputs, const Workspace& w) const;
   // A row of the biases of the running layer's experts; empty if the architecture has none.
   std::span<const float> bias_of(model::Role role, std::size_t expert) const;
-  void compute_expert(const fetch::ExpertStore::Pin& pin, std::size_t tokens, const Workspace& w);
+  // Inputs of the expert's tokens, gathered unless all tokens chose it.
+  kernels::ArrangedInputs gather(experts::ExpertId id, std::size_t tokens, const Workspace& w) const;
+  void compute_expert(fetch::ExpertStore::Pin pin, std::size_t tokens, const Workspace& w);
   // Calls compute() for these experts, and perhaps for the shared ones. Error(kCorrupt) names the place of a
   // damaged one.
   template <class Work>
   void compute_pinned(std::span<const fetch::ExpertStore::Pin> pins, const Work& work) const;
   std::chrono::steady_clock::time_point now() const;  // only if recording
-  void record(const fetch::ExpertStore::Pin& pin, std::chrono::steady_clock::time_point begin);
+  void record(experts::ExpertId id, std::chrono::steady_clock::time_point begin);
   void combine(const experts::Routing& routing, const Workspace& w);
   // Names to the store what the next sparse layer may need; once more when this one is `computed`.
   void look_ahead(std::size_t layer, model::Role norm, const Step& step, const Workspace& w, bool computed);
@@ -102,6 +113,8 @@ class MoeBlock {
   std::unique_ptr<Predictor> stream_;     // whose predictions observers are shown
   HostUnit host_;
   ComputeUnit* device_ = nullptr;
+  experts::DevicePlan plan_;              // of the running event on the device
+  std::vector<experts::ExpertId> given_;  // of it: the experts that the device was given
   ExpertRows rows_;
   std::vector<experts::SequenceSpan> spans_;   // of the running step
   std::vector<std::size_t> asked_;             // by expert of the layer: the last span of the step that asked

@@ -61,6 +61,12 @@ struct Workspace {
   float* expert_rows = nullptr;     // (T·k, d) outputs of all experts, kept until they are summed
   float* logits = nullptr;          // (logit_rows, vocab)
   Candidate* candidates = nullptr;  // (vocab) if tokens are drawn: scratch of all samplers
+
+  kernels::ArrangedInputs inputs() const {  // `arranged`, as products take it
+    kernels::ArrangedInputs inputs{};
+    for (std::size_t form = 0; form < arranged.size(); ++form) inputs[form] = arranged[form];
+    return inputs;
+  }
 };
 
 // The most columns of a matrix that activations are multiplied with.

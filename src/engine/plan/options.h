@@ -11,17 +11,21 @@
 #include "base/machine/cpu.h"
 #include "codec/slices/sliced_matrix.h"
 #include "engine/plan/profile.h"
+#include "experts/cache/residency.h"
 #include "experts/placement/placement.h"
 #include "experts/registry.h"
 #include "experts/routing/loss_guard.h"
 #include "experts/routing/routing_script.h"
+#include "fetch/memory/expert_store.h"
 #include "fetch/weight_files.h"
 #include "kernels/context.h"
+#include "kernels/products/scratch.h"
+#include "model/config.h"
 #include "store/checkpoint.h"
 
 namespace sluice::engine {
 
-class ComputeUnit;  // engine/forward/compute_unit.h
+class ComputeUnit;  // engine/forward/unit/compute_unit.h
 
 enum class Math {
   kAuto,  // the key/value cache is BF16
@@ -44,10 +48,23 @@ Keep parse_keep(std::string_view text);
 std::string_view keep_name(Keep keep);
 DenseForm parse_dense(std::string_view text);
 
+// What a compute unit may need of its engine, and must not outlive.
+struct UnitParts {
+  const kernels::Context& kernels;
+  codec::SliceView low_view;  // that a lone MSB slice stands for
+  const model::ModelConfig& config;
+  fetch::ExpertStore& store;
+  std::size_t tokens;  // the most of a step
+  kernels::ScratchShape scratch;
+};
+
 // A compute unit beside the host, and what divides the experts of a layer between the two.
 struct SecondUnit {
-  std::function<std::unique_ptr<ComputeUnit>(const kernels::Context&, codec::SliceView low_view)> make_unit;
+  std::function<std::unique_ptr<ComputeUnit>(const UnitParts&)> make_unit;
   std::function<std::unique_ptr<experts::Placement>()> make_placement;
+  // The caches of the unit's own memory, as LayerPolicies has them; empty: nothing stays there.
+  std::function<std::vector<std::unique_ptr<experts::Residency>>(const experts::ExpertSizes&)>
+      make_residencies = {};
 };
 
 // What a user asks for, by flags or by a request; blank where the user says nothing. engine_plan.h makes a

@@ -1,4 +1,4 @@
-#include "engine/forward/host_unit.h"
+#include "engine/forward/unit/host_unit.h"
 
 namespace sluice::engine {
 namespace {

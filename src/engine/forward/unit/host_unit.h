@@ -1,4 +1,4 @@
-// The host as a compute unit: the kernels of this process, on the caller's thread and the pool.
+// The experts that the host computes: the kernels of this process, on the caller's thread and the pool.
 #pragma once
 
 #include <cstddef>
@@ -6,20 +6,21 @@
 #include <vector>
 
 #include "codec/slices/sliced_matrix.h"
-#include "engine/forward/compute_unit.h"
 #include "engine/forward/mlp.h"
+#include "engine/forward/unit/compute_unit.h"
 #include "kernels/context.h"
 
 namespace sluice::engine {
 
 // Thread-compatible. `kernels` must outlive it.
-class HostUnit final : public ComputeUnit {
+class HostUnit {
  public:
   // `low_view`: the view that a lone MSB slice stands for.
   HostUnit(const kernels::Context& kernels, codec::SliceView low_view)
       : kernels_(kernels), low_view_(low_view) {}
 
-  void compute(const ExpertWork& work, const Workspace& w) override;
+  // Writes work.out. `w`: scratch. Error(kCorrupt) for impossible codes.
+  void compute(const ExpertWork& work, const Workspace& w);
   // For one token: all these experts and the shared ones (null: none) at once, with the same bits.
   void compute_together(const Mlp* shared, std::span<const ExpertWork> works, const Workspace& w);
 

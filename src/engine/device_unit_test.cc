@@ -1,0 +1,214 @@
+// Experts on a device: whatever is assigned to it, and whatever stays there, logits have the bits of the host
+// alone.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <iostream>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/files/scratch_directory.h"
+#include "base/json/json.h"
+#include "device/emulated/emulated_device.h"
+#include "engine/engine.h"
+#include "engine/forward/unit/device_unit.h"
+#include "experts/cache/cache_policies.h"
+#include "model/pack_plan.h"
+#include "store/pack/pack.h"
+#include "store/source/open_checkpoint.h"
+
+namespace sluice::engine {
+namespace {
+
+namespace fs = std::filesystem;
+using experts::ExpertId;
+using experts::Part;
+using experts::Unit;
+
+const fs::path kModels = fs::path(SLUICE_SOURCE_DIR) / "tests/golden/models";
+const std::string kFable = SLUICE_SOURCE_DIR "/models/fable-moe-18m";
+
+std::vector<std::string> model_names() {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(kModels))
+    if (entry.path().extension() == ".golden") names.push_back(entry.path().stem());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// Each expert goes where a coin says; `share` of them to the device.
+class RandomPlacement final : public experts::Placement {
+ public:
+  RandomPlacement(std::uint64_t seed, double share) : random_(seed), share_(share) {}
+  void assign(const experts::Demand& demand, const experts::PlacementCosts&,
+              experts::Assignment& out) override {
+    out.unit.clear();
+    for (std::size_t i = 0; i < demand.experts.size(); ++i)
+      out.unit.push_back(coin_(random_) < share_ ? Unit::kDevice : Unit::kHost);
+  }
+  std::string name() const override { return "random"; }
+
+ private:
+  std::mt19937_64 random_;
+  std::uniform_real_distribution<double> coin_{0, 1};
+  const double share_;
+};
+
+struct DeviceSetup {
+  double share = 0.5;       // of experts that are assigned to the device
+  std::uint32_t slots = 0;  // on the device
+  std::uint32_t staging = 2;
+  unsigned threads = 1;
+  Bytes memory = 256 * kMiB;  // of the device
+  std::uint64_t seed = 1;
+  std::function<device::Fault(std::uint64_t copy, Bytes moved)> fault = {};
+};
+
+// A device with a cache, for an engine.
+class DeviceFor {
+ public:
+  explicit DeviceFor(const DeviceSetup& setup) : setup_(setup) {
+    device::EmulatedOptions options;
+    options.spec = device::parse_emulated_spec("emulated:link=inf,compute=inf,latency=0us", "the device");
+    options.spec.threads = setup.threads;
+    options.memory = setup.memory;
+    options.fault = setup.fault;
+    device_ = device::make_emulated_device(std::move(options));
+  }
+
+  SecondUnit unit() {
+    return {.make_unit =
+                [this](const UnitParts& parts) {
+                  auto unit = std::make_unique<DeviceUnit>(
+                      *device_, parts, fetch::DeviceStoreOptions{setup_.slots, setup_.staging});
+                  unit_ = unit.get();
+                  return unit;
+                },
+            .make_placement = [this] { return std::make_unique<RandomPlacement>(setup_.seed, setup_.share); },
+            .make_residencies =
+                [this](const experts::ExpertSizes& sizes) {
+                  std::vector<std::unique_ptr<experts::Residency>> all;
+                  const experts::ExpertBytes bytes = sizes.bytes({0, 0});
+                  const Bytes each = std::max(bytes.full, bytes.msb + bytes.lsb);
+                  const experts::Parts keep =
+                      bytes.full > 0 ? experts::Parts(Part::kFull) : Part::kMsb | Part::kLsb;
+                  all.push_back(std::make_unique<experts::Residency>(experts::make_lru_cache({.keep = keep}),
+                                                                     sizes, setup_.slots * each,
+                                                                     experts::Tier::kDevice));
+                  return all;
+                }};
+  }
+  fetch::DeviceStoreCounters counters;  // when the engine was last looked at
+  device::Device& device() { return *device_; }
+  fetch::DeviceStore& store() { return unit_->store(); }
+
+ private:
+  const DeviceSetup setup_;
+  std::unique_ptr<device::Device> device_;
+  DeviceUnit* unit_ = nullptr;
+};
+
+EngineOptions engine_options(std::size_t sequences, Math math) {
+  EngineOptions options;
+  options.memory = 256 * kMiB;
+  options.threads = 2;
+  options.math = math;
+  options.positions = 96;
+  options.encoder_positions = 64;
+  options.chunk = 5;
+  options.sequences = sequences;
+  options.fetch.io = fetch::IoMode::kBuffered;
+  return options;
+}
+
+class DeviceUnitTest : public ::testing::TestWithParam<std::string> {
+ protected:
+  DeviceUnitTest()
+      : checkpoint_(store::open_checkpoint(kModels / GetParam())),
+        model_(model::describe_model(*checkpoint_)),
+        golden_(read_json_file(kModels / (GetParam() + ".golden") / "golden.json")) {}
+
+  // Prompts of `sequences` sequences, in chunks, and some decode steps of all of them together.
+  std::vector<float> run(std::size_t sequences, Math math, DeviceFor* device) const {
+    std::vector<float> logits;
+    EngineOptions options = engine_options(sequences, math);
+    if (device != nullptr) options.second_unit = device->unit();
+    Engine engine(*checkpoint_, model_, resolve(options, *checkpoint_, model_), sequences);
+    const auto tokens = golden_.at("tokens").get<std::vector<tokenizer::TokenId>>();
+    const LogitSink sink{[](std::size_t) { return true; },
+                         [&](std::size_t, std::span<const float> row) {
+                           logits.insert(logits.end(), row.begin(), row.end());
+                         }};
+    std::vector<std::unique_ptr<Sequence>> all;
+    for (std::size_t s = 0; s < sequences; ++s) {
+      all.push_back(engine.new_sequence());
+      if (model_.config.has_encoder())
+        engine.encode(*all.back(), golden_.at("encoder_tokens").get<std::vector<tokenizer::TokenId>>());
+      engine.prefill(*all.back(), std::span(tokens).first(std::min<std::size_t>(tokens.size(), 7 + s)), sink);
+    }
+    for (std::size_t i = 0; i < 4; ++i) {
+      std::vector<tokenizer::TokenId> next;
+      std::vector<SequenceSpan> spans;
+      for (std::size_t s = 0; s < sequences; ++s) {
+        next.push_back(tokens[(i + s) % tokens.size()]);
+        spans.push_back({all[s].get(), s, 1, StepKind::kDecode});
+      }
+      engine.step({next, spans}, sink);
+    }
+    if (device != nullptr) check(*device);
+    return logits;
+  }
+
+  void check(DeviceFor& device) const {
+    const fetch::DeviceStoreCounters& counters = device.counters = device.store().counters();
+    const device::LinkCounters link = device.device().link().counters();
+    EXPECT_EQ(counters.missing, 0u);
+    EXPECT_EQ(device.store().pins(), 0u);
+    EXPECT_EQ(device.device().computed().pieces, counters.hits + counters.loads + counters.streamed);
+    EXPECT_EQ(link[device::Traffic::kResult].copies, device.device().computed().pieces);
+    EXPECT_EQ(link[device::Traffic::kPrefetch].bytes + link[device::Traffic::kUpdate].bytes, 0u);
+    device::Accountant& accountant = device.device().memory().accountant();
+    EXPECT_GT(accountant.used(device::Account::kActivations), 0u);
+    EXPECT_LE(accountant.peak(), accountant.budget());
+  }
+
+  std::unique_ptr<store::Checkpoint> checkpoint_;
+  const model::Model model_;
+  const Json golden_;
+};
+
+TEST_P(DeviceUnitTest, RandomPlacementsHaveTheHostsBits) {
+  const std::uint64_t seed = std::random_device{}();
+  std::cout << "seed " << seed << '\n';
+  for (const std::size_t sequences : {1, 3})
+    for (const Math math : {Math::kF32, Math::kAuto}) {
+      const std::vector<float> host = run(sequences, math, nullptr);
+      ASSERT_FALSE(host.empty());
+      for (const DeviceSetup& setup :
+           {DeviceSetup{.share = 0.5, .slots = 3, .seed = seed},
+            DeviceSetup{.share = 1, .slots = 0, .threads = 2, .seed = seed},
+            DeviceSetup{.share = 0.7, .slots = 64, .staging = 3, .seed = seed + 1}}) {
+        SCOPED_TRACE(std::to_string(sequences) + (math == Math::kF32 ? " f32" : " auto") + ", slots " +
+                     std::to_string(setup.slots));
+        DeviceFor device(setup);
+        EXPECT_EQ(run(sequences, math, &device), host);
+        if (model_.config.moe.experts > 1 && !model_.experts.empty()) {
+          const fetch::DeviceStoreCounters& counters = device.counters;
+          EXPECT_GT(counters.loads + counters.streamed, 0u);
+          if (setup.slots == 0) {
+            EXPECT_EQ(counters.loads, 0u);
+          }
+        }
+      }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(AllModels, DeviceUnitTest, ::testing::ValuesIn(model_names()));
+
+}  // namespace
+}  // namespace sluice::engine

@@ -1,0 +1,147 @@
+// The routed experts of a layer, each on its unit.
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "base/error.h"
+#include "engine/forward/moe_block.h"
+#include "kernels/products/packed/packed_matmul.h"
+
+namespace sluice::engine {
+namespace {
+
+using experts::Unit;
+using kernels::ArrangedInputs;
+using model::Role;
+
+}  // namespace
+
+template <class Work>
+void MoeBlock::compute_pinned(std::span<const fetch::ExpertStore::Pin> pins, const Work& work) const {
+  try {
+    work();
+  } catch (const Error& error) {
+    if (kernels::is_damaged_weight(error))
+      for (const fetch::ExpertStore::Pin& pin : pins) store_.check_codes(pin);
+    throw;
+  }
+}
+
+void MoeBlock::start_with_what_is_here(std::size_t layer, const Workspace& w) {
+  // The event cannot end while pins are held.
+  struct Release {
+    std::vector<fetch::ExpertStore::Pin>& pins;
+    ~Release() { pins.clear(); }
+  } release{pins_};
+  if (device_ == nullptr)
+    while (std::optional<fetch::ExpertStore::Pin> pin = store_.next_resident())
+      pins_.push_back(std::move(*pin));
+  const bool has_shared = config_.moe.shared_width != 0;
+  if (!has_shared) std::fill_n(w.branch, config_.hidden, 0.0f);
+  std::optional<Mlp> shared;
+  if (has_shared) shared = shared_mlp(layer, w);
+  const ArrangedInputs inputs = w.inputs();
+  const auto begin = now();
+  works_.clear();
+  for (const fetch::ExpertStore::Pin& pin : pins_)
+    if (rows_.has(pin.id())) works_.push_back(work_of(pin.id(), &pin.view(), inputs, w));
+  compute_pinned(pins_, [&] { host_.compute_together(shared ? &*shared : nullptr, works_, w); });
+  for (const fetch::ExpertStore::Pin& pin : pins_) record(pin.id(), begin);
+  if (has_shared) gate_shared_experts(layer, 1, w);
+}
+
+Unit MoeBlock::unit_of(experts::ExpertId id) const {
+  if (assignment_.empty()) return Unit::kHost;
+  const Unit unit = assignment_[rows_.slot(id)];
+  SLUICE_CHECK(unit == Unit::kHost || device_ != nullptr,
+               "an expert is assigned to a unit that is not there");
+  return unit;
+}
+
+ExpertWork MoeBlock::work_of(experts::ExpertId id, const fetch::ExpertView* view,
+                             const ArrangedInputs& inputs, const Workspace& w) const {
+  return {.id = id,
+          .view = view,
+          .rows = rows_.tokens(id).size(),
+          .inputs = inputs,
+          .out = w.expert_rows + rows_.first(id) * config_.hidden,
+          .gate_bias = bias_of(Role::kExpertGateBias, id.index),
+          .up_bias = bias_of(Role::kExpertUpBias, id.index),
+          .down_bias = bias_of(Role::kExpertDownBias, id.index),
+          .tokens = rows_.tokens(id)};
+}
+
+std::span<const float> MoeBlock::bias_of(Role role, std::size_t expert) const {
+  const std::span<const float> all = weights_.vector_or_empty(role, layer_);
+  const std::size_t each = all.size() / config_.moe.experts;
+  return all.subspan(expert * each, each);
+}
+
+void MoeBlock::start_device(std::size_t layer, std::size_t tokens, const Workspace& w) {
+  if (device_ == nullptr) return;
+  given_.clear();
+  device_->begin_event({config_.sparse_index(static_cast<std::uint32_t>(layer)), plan_, tokens, w.inputs()});
+  for (const experts::DeviceUse& use : plan_.uses)
+    if (device_->has(use.id)) compute_on_device(use.id, std::nullopt, tokens, w);
+  std::vector<fetch::ExpertStore::Pin> here;
+  while (std::optional<fetch::ExpertStore::Pin> pin = store_.next_resident()) {
+    const bool on_host = !rows_.has(pin->id()) || unit_of(pin->id()) == Unit::kHost;
+    (on_host ? pins_ : here).push_back(std::move(*pin));
+  }
+  const auto place = [&](const fetch::ExpertStore::Pin& pin) {
+    return std::ranges::find(plan_.uses, pin.id(), &experts::DeviceUse::id) - plan_.uses.begin();
+  };
+  std::ranges::sort(here, {}, place);
+  for (fetch::ExpertStore::Pin& pin : here) compute_expert(std::move(pin), tokens, w);
+}
+
+void MoeBlock::compute_on_device(experts::ExpertId id, std::optional<fetch::ExpertStore::Pin> pin,
+                                 std::size_t tokens, const Workspace& w) {
+  const auto begin = now();
+  const fetch::ExpertView view = pin ? pin->view() : fetch::ExpertView{};
+  const ArrangedInputs inputs = device_->gathers() ? ArrangedInputs{} : gather(id, tokens, w);
+  device_->compute(work_of(id, pin ? &view : nullptr, inputs, w), std::move(pin), w);
+  given_.push_back(id);
+  record(id, begin);
+}
+
+void MoeBlock::compute_the_rest(std::size_t tokens, const Workspace& w) {
+  for (fetch::ExpertStore::Pin& pin : pins_) compute_expert(std::move(pin), tokens, w);
+  pins_.clear();
+  for (;;) {
+    if (device_ != nullptr) device_->release_pins(store_);
+    std::optional<fetch::ExpertStore::Pin> pin = store_.next();
+    if (!pin) return;
+    compute_expert(std::move(*pin), tokens, w);
+  }
+}
+
+ArrangedInputs MoeBlock::gather(experts::ExpertId id, std::size_t tokens, const Workspace& w) const {
+  const std::span<const std::uint32_t> token_of_row = rows_.tokens(id);
+  ArrangedInputs inputs = w.inputs();
+  if (token_of_row.size() == tokens) return inputs;  // all tokens in order need no copy
+  input_forms_.each([&](codec::InputForm form) {
+    const auto at = static_cast<std::size_t>(form);
+    const std::size_t row = kernels::input_form(form).floats(config_.hidden);
+    for (std::size_t r = 0; r < token_of_row.size(); ++r)
+      std::memcpy(w.gathered_rows[at] + r * row, w.arranged[at] + token_of_row[r] * row, row * sizeof(float));
+    inputs[at] = w.gathered_rows[at];
+  });
+  return inputs;
+}
+
+void MoeBlock::compute_expert(fetch::ExpertStore::Pin pin, std::size_t tokens, const Workspace& w) {
+  const experts::ExpertId id = pin.id();
+  if (!rows_.has(id)) return;  // fetched, but no token chose it
+  if (unit_of(id) == Unit::kDevice) {
+    if (std::ranges::find(given_, id) != given_.end()) return device_->take(std::move(pin));
+    return compute_on_device(id, std::move(pin), tokens, w);
+  }
+  const ArrangedInputs inputs = gather(id, tokens, w);
+  const auto begin = now();
+  compute_pinned({&pin, 1}, [&] { host_.compute(work_of(id, &pin.view(), inputs, w), w); });
+  record(id, begin);
+}
+
+}  // namespace sluice::engine

@@ -1,0 +1,70 @@
+// A unit that computes routed experts beside the host. A unit knows no routing; MoeBlock gives it the experts
+// that were assigned to it, goes on with the host's, and sums all rows itself.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "engine/forward/workspace.h"
+#include "experts/cache/residency.h"
+#include "experts/core/ids.h"
+#include "experts/device_plan.h"
+#include "fetch/expert_view.h"
+#include "fetch/memory/expert_store.h"
+#include "kernels/products/input_form.h"
+
+namespace sluice::engine {
+
+// One expert for the tokens that chose it. Non-owning; the view is pinned while the work is under way.
+struct ExpertWork {
+  experts::ExpertId id;
+  const fetch::ExpertView* view = nullptr;  // on the host; null: the unit has the expert
+  std::size_t rows = 0;                     // tokens
+  // (rows, ·) the tokens' rows in the forms of gate and up; a unit that gathers takes those of the event.
+  kernels::ArrangedInputs inputs{};
+  float* out = nullptr;  // (rows, d)
+  // Biases, as in Mlp.
+  std::span<const float> gate_bias = {}, up_bias = {}, down_bias = {};
+  std::span<const std::uint32_t> tokens = {};  // (rows) of the event
+};
+
+// What an event gives a unit; valid until finish_event() or abandon_event().
+struct UnitEvent {
+  std::uint32_t layer = 0;  // sparse
+  const experts::DevicePlan& plan;
+  std::size_t tokens = 0;
+  kernels::ArrangedInputs inputs{};  // (tokens, ·) in the forms that experts read
+};
+
+// Thread-compatible. Calls come in this order for each event:
+//
+//   release_host        before the host's store prepares the event
+//   begin_event
+//     compute, take     for each expert of the plan, in its order where the host's bytes allow
+//   finish_event, or abandon_event after an error
+class ComputeUnit {
+ public:
+  virtual ~ComputeUnit() = default;
+  virtual void release_host(const experts::EventOutcome& /*host*/) {}
+  virtual void begin_event(const UnitEvent& /*event*/) {}
+  // Whether it computes this expert without bytes of the host's.
+  virtual bool has(experts::ExpertId /*id*/) const { return false; }
+  // Whether it takes the rows of work.tokens out of the event's inputs itself.
+  virtual bool gathers() const { return false; }
+  // Writes work.out, by the end of finish_event(). The rows of an expert depend on nothing but its work, so
+  // every unit that computes with the same kernels gives the same bits. The pin is of work.view, and is kept
+  // as long as it is needed. `w`: scratch of the host. Error(kCorrupt) for impossible codes, here or in
+  // finish_event().
+  virtual void compute(const ExpertWork& work, std::optional<fetch::ExpertStore::Pin> pin,
+                       const Workspace& w) = 0;
+  // The host's pin of an expert that was computed without it: kept if a copy still reads what it pins.
+  virtual void take(fetch::ExpertStore::Pin /*pin*/) {}
+  // Lets go of pins that are not needed any more; waits until one has gone if the host's store needs that.
+  virtual void release_pins(fetch::ExpertStore& /*store*/) {}
+  virtual void finish_event() {}
+  virtual void abandon_event() noexcept {}  // all pins have gone when it returns
+};
+
+}  // namespace sluice::engine

@@ -1,0 +1,222 @@
+#include "engine/forward/unit/device_unit.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/error.h"
+#include "device/space.h"
+#include "engine/forward/mlp.h"
+#include "kernels/products/scratch.h"
+
+namespace sluice::engine {
+
+using codec::InputForm;
+using device::Access;
+using device::Address;
+using device::Event;
+using device::Ticket;
+using device::Traffic;
+
+namespace {
+
+constexpr Bytes kAlignment = 256;
+
+std::span<const std::byte> bytes_of(const float* floats, std::size_t count) {
+  return std::as_bytes(std::span(floats, count));
+}
+
+}  // namespace
+
+// Copied into the operation: nothing of the host's is read while it runs.
+struct DeviceUnit::Launch {
+  fetch::DeviceStore::Use expert;
+  std::size_t way = 0, event_tokens = 0;
+  std::vector<std::uint32_t> tokens;
+  bool gate_bias = false, up_bias = false, down_bias = false;
+};
+
+kernels::Context DeviceUnit::device_kernels(device::Device& device, const kernels::Context& host) {
+  kernels::Context kernels = host;
+  kernels.pool = &device.pool();
+  kernels.scratch = nullptr;  // each operation has one in the device's memory
+  return kernels;
+}
+
+DeviceUnit::Layout DeviceUnit::lay_out(Address begin, const kernels::Context& kernels,
+                                       const UnitParts& parts) {
+  Layout layout;
+  const auto take = [&](Bytes bytes) {
+    const Address at = begin + layout.bytes;
+    layout.bytes += round_up(bytes, kAlignment);
+    return at;
+  };
+  const std::size_t t = parts.tokens, d = parts.config.hidden, f = parts.config.moe.width;
+  const kernels::InputForms forms = kernels::input_forms_of(parts.store.formats());
+  std::size_t inner = kernels::input_form(InputForm::kWords).floats(f);
+  forms.each([&](InputForm form) {
+    const kernels::InputFormRow& row = kernels::input_form(form);
+    inner = std::max(inner, row.floats(f));
+    const Bytes bytes = t * row.floats(d) * sizeof(float);
+    const Address inputs = take(bytes);
+    layout.forms.push_back({form, row.floats(d), inputs, take(bytes)});
+  });
+  layout.gate = take(t * f * sizeof(float));
+  layout.up = take(t * f * sizeof(float));
+  layout.inner_row = inner;
+  layout.inner = take(t * inner * sizeof(float));
+  for (Address& rows : layout.rows) rows = take(t * d * sizeof(float));
+  for (Address& biases : layout.biases) biases = take((2 * f + d) * sizeof(float));
+  layout.scratch_bytes = kernels::Scratch::bytes(kernels, parts.scratch);
+  layout.scratch = take(layout.scratch_bytes);
+  return layout;
+}
+
+Bytes DeviceUnit::activation_bytes(device::Device& device, const UnitParts& parts) {
+  return lay_out({}, device_kernels(device, parts.kernels), parts).bytes;
+}
+
+DeviceUnit::DeviceUnit(device::Device& device, const UnitParts& parts,
+                       const fetch::DeviceStoreOptions& options)
+    : device_(device),
+      kernels_(device_kernels(device, parts.kernels)),
+      low_view_(parts.low_view),
+      hidden_(parts.config.hidden),
+      width_(parts.config.moe.width),
+      most_tokens_(parts.tokens),
+      scratch_shape_(parts.scratch),
+      store_(device, parts.store, options),
+      memory_(device.memory().allocate(device::Account::kActivations, activation_bytes(device, parts))),
+      layout_(lay_out(memory_.address(), kernels_, parts)) {}
+
+DeviceUnit::~DeviceUnit() { abandon_event(); }
+
+void DeviceUnit::begin_event(const UnitEvent& event) {
+  SLUICE_CHECK(event.tokens <= most_tokens_, std::to_string(event.tokens));
+  tokens_ = event.tokens;
+  launches_ = 0;
+  store_.begin(event.layer, event.plan);
+  if (event.plan.uses.empty()) return;
+  for (const Form& form : layout_.forms) {
+    const float* const inputs = event.inputs[static_cast<std::size_t>(form.form)];
+    sent_.push_back(
+        device_.link().copy(bytes_of(inputs, tokens_ * form.floats), form.inputs, Traffic::kDemand));
+    device_.compute().wait(sent_.back().event());
+  }
+}
+
+std::array<Event, 3> DeviceUnit::send_biases(const ExpertWork& work, std::size_t way) {
+  std::array<Event, 3> events;
+  const Address at = layout_.biases[way];
+  const auto send = [&](std::size_t i, std::span<const float> bias, Address to) {
+    if (bias.empty()) return;
+    sent_.push_back(
+        device_.link().copy(bytes_of(bias.data(), bias.size()), to, Traffic::kDemand, ways_[way].free));
+    events[i] = sent_.back().event();
+  };
+  send(0, work.gate_bias, at);
+  send(1, work.up_bias, at + width_ * sizeof(float));
+  send(2, work.down_bias, at + 2 * width_ * sizeof(float));
+  return events;
+}
+
+void DeviceUnit::compute(const ExpertWork& work, std::optional<fetch::ExpertStore::Pin> pin,
+                         const Workspace& /*w*/) {
+  const std::size_t way = launches_++ % kLaunches;
+  Launch launch{.expert = pin ? store_.use(std::move(*pin)) : store_.use(work.id),
+                .way = way,
+                .event_tokens = tokens_,
+                .tokens = {work.tokens.begin(), work.tokens.end()},
+                .gate_bias = !work.gate_bias.empty(),
+                .up_bias = !work.up_bias.empty(),
+                .down_bias = !work.down_bias.empty()};
+  device::Stream& stream = device_.compute();
+  for (const Event& bias : send_biases(work, way)) stream.wait(bias);
+  stream.wait(ways_[way].free);
+  stream.wait(launch.expert.ready);
+  const std::vector<device::WeightUse> weights = {
+      {launch.expert.view.bytes(), static_cast<std::uint32_t>(work.rows)}};
+  stream.enqueue(
+      {[this, launch = std::move(launch)](const Access& access) { run(launch, access); }, weights});
+  const Event done = stream.record();
+  store_.used(work.id, done);
+  const std::span<float> rows(work.out, work.rows * hidden_);
+  returned_.push_back(
+      device_.link().copy_back(layout_.rows[way], std::as_writable_bytes(rows), Traffic::kResult, done));
+  ways_[way].free = returned_.back().event().settled();
+}
+
+// On a thread of the device.
+void DeviceUnit::run(const Launch& launch, const Access& access) const {
+  const auto floats = [&](Address at, std::size_t count) {
+    return reinterpret_cast<float*>(access.data(at, count * sizeof(float)));
+  };
+  const std::size_t rows = launch.tokens.size();
+  Mlp mlp;
+  for (const Form& form : layout_.forms) {
+    const float* inputs = floats(form.inputs, launch.event_tokens * form.floats);
+    if (rows != launch.event_tokens) {  // all tokens in order need no copy
+      float* const gathered = floats(form.gathered, rows * form.floats);
+      for (std::size_t r = 0; r < rows; ++r)
+        std::memcpy(gathered + r * form.floats, inputs + launch.tokens[r] * form.floats,
+                    form.floats * sizeof(float));
+      inputs = gathered;
+    }
+    mlp.inputs[static_cast<std::size_t>(form.form)] = inputs;
+  }
+  const fetch::ExpertView view = launch.expert.view.on(access, launch.expert.low);
+  const auto meant = [&](codec::MatrixRef matrix) {
+    if (matrix.view == codec::SliceView::kLow) matrix.view = low_view_;
+    return matrix;
+  };
+  mlp.gate = meant(view.gate);
+  mlp.up = meant(view.up);
+  mlp.down = meant(view.down);
+  mlp.out = floats(layout_.rows[launch.way], rows * hidden_);
+  const float* const biases = floats(layout_.biases[launch.way], 2 * width_ + hidden_);
+  if (launch.gate_bias) mlp.gate_bias = {biases, width_};
+  if (launch.up_bias) mlp.up_bias = {biases + width_, width_};
+  if (launch.down_bias) mlp.down_bias = {biases + 2 * width_, hidden_};
+  Workspace w;
+  w.gate = floats(layout_.gate, rows * width_);
+  w.up = floats(layout_.up, rows * width_);
+  w.inner = floats(layout_.inner, rows * layout_.inner_row);
+  const kernels::Scratch scratch(kernels_, scratch_shape_,
+                                 access.data(layout_.scratch, layout_.scratch_bytes));
+  kernels::Context kernels = kernels_;
+  kernels.scratch = &scratch;
+  engine::compute(kernels, mlp, rows, w);
+}
+
+void DeviceUnit::release_pins(fetch::ExpertStore& store) {
+  store_.release_pins();
+  while (store_.pins() > 0 && store.next_needs_pins()) store_.wait_for_a_pin();
+}
+
+void DeviceUnit::finish_event() {
+  if (sent_.empty()) return store_.finish_event();  // the device was not needed
+  for (const auto* tickets : {&sent_, &returned_})
+    for (const Ticket& ticket : *tickets) ticket.event().settled().wait();
+  device_.compute().synchronize();
+  for (const auto* tickets : {&sent_, &returned_})
+    for (const Ticket& ticket : *tickets) ticket.event().wait();
+  sent_.clear();
+  returned_.clear();
+  store_.finish_event();
+}
+
+void DeviceUnit::abandon_event() noexcept {
+  store_.abandon_event();
+  for (const auto* tickets : {&sent_, &returned_})
+    for (const Ticket& ticket : *tickets) device_.link().withdraw(ticket);
+  for (const auto* tickets : {&sent_, &returned_})
+    for (const Ticket& ticket : *tickets) ticket.event().settled().wait();
+  sent_.clear();
+  returned_.clear();
+  try {
+    device_.compute().synchronize();
+  } catch (const Error&) {  // of the event that is abandoned
+  }
+}
+
+}  // namespace sluice::engine

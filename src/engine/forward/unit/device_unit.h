@@ -1,0 +1,90 @@
+// A device as a compute unit: activations go down its link, experts are computed on its stream, rows come
+// back. Dense layers stay on the host.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "device/device.h"
+#include "engine/forward/unit/compute_unit.h"
+#include "engine/plan/options.h"
+#include "fetch/device/device_store.h"
+#include "kernels/context.h"
+
+namespace sluice::engine {
+
+// The device computes with the kernels of this program, in its own memory and with its own threads; so its
+// rows have the host's bits. Weights come through a DeviceStore. Each event sends the tokens' inputs down
+// once, in the forms that experts read (Traffic::kDemand, as biases are), and each expert's rows up
+// (kResult) as soon as they are computed. The caller does not wait before finish_event().
+//
+// The device's memory holds, beside experts, what activation_bytes() says. Thread-compatible. References
+// must outlive it.
+class DeviceUnit final : public ComputeUnit {
+ public:
+  // Error(kBudget) if the device's memory is too small.
+  DeviceUnit(device::Device& device, const UnitParts& parts, const fetch::DeviceStoreOptions& options);
+  ~DeviceUnit() override;
+  static Bytes activation_bytes(device::Device& device, const UnitParts& parts);
+
+  void release_host(const experts::EventOutcome& host) override { store_.release_host(host); }
+  void begin_event(const UnitEvent& event) override;
+  bool has(experts::ExpertId id) const override { return store_.has(id); }
+  bool gathers() const override { return true; }
+  void compute(const ExpertWork& work, std::optional<fetch::ExpertStore::Pin> pin,
+               const Workspace& w) override;
+  void take(fetch::ExpertStore::Pin pin) override { store_.keep_if_copied(std::move(pin)); }
+  void release_pins(fetch::ExpertStore& store) override;
+  void finish_event() override;
+  void abandon_event() noexcept override;
+
+  fetch::DeviceStore& store() { return store_; }
+
+ private:
+  // Rows and biases of launches: two, so that one launch is computed while another's rows come back.
+  static constexpr std::size_t kLaunches = 2;
+
+  struct Form {
+    codec::InputForm form{};
+    std::size_t floats = 0;  // of a token
+    device::Address inputs, gathered;
+  };
+  // Where activations are in the device's memory. T tokens, d = hidden, f = width of an expert.
+  struct Layout {
+    std::vector<Form> forms;                        // (T, floats) each
+    device::Address gate, up;                       // (T, f)
+    device::Address inner;                          // (T, largest form of f)
+    std::array<device::Address, kLaunches> rows;    // (T, d)
+    std::array<device::Address, kLaunches> biases;  // (f), (f), (d)
+    device::Address scratch;
+    Bytes inner_row = 0, scratch_bytes = 0, bytes = 0;
+  };
+  struct Launch;  // what the operation of one expert needs
+  struct Way {    // of one of the kLaunches
+    device::Event free;
+  };
+
+  static Layout lay_out(device::Address begin, const kernels::Context& kernels, const UnitParts& parts);
+  static kernels::Context device_kernels(device::Device& device, const kernels::Context& host);
+  std::array<device::Event, 3> send_biases(const ExpertWork& work, std::size_t way);
+  void run(const Launch& launch, const device::Access& access) const;
+
+  device::Device& device_;
+  const kernels::Context kernels_;
+  const codec::SliceView low_view_;
+  const std::size_t hidden_, width_, most_tokens_;
+  const kernels::ScratchShape scratch_shape_;
+  fetch::DeviceStore store_;
+  device::Block memory_;
+  Layout layout_;
+  // The running event:
+  std::size_t tokens_ = 0, launches_ = 0;
+  std::vector<device::Ticket> sent_, returned_;
+  std::array<Way, kLaunches> ways_;
+};
+
+}  // namespace sluice::engine
