@@ -4,8 +4,10 @@
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <numeric>
 #include <random>
+#include <thread>
 #include <tuple>
 
 #include "base/error.h"
@@ -203,9 +205,11 @@ TEST_P(Prefetches, SaveReadsAndChangeNothingElse) {
   for (int step = 0; step < 300; ++step) {
     std::vector<experts::PartRequest> requests;
     for (const auto& [id, parts] : held)
-      if (random() % 3 == 0) requests.push_back({id, Part::kFull});
+      if (step == 0 || random() % 3 == 0) requests.push_back({id, Part::kFull});
     std::shuffle(requests.begin(), requests.end(), random);
     store_->prefetch(requests);
+    // An event may need a part before its prefetch was given to the disk. Not this one's.
+    while (step == 0 && asked == 0) std::this_thread::sleep_for(std::chrono::microseconds(100));
     const EventOutcome outcome = event(held, capacity, random);
     const auto views = run(outcome);
     for (const auto& [id, view] : views) ASSERT_EQ(view, truth.at(id)) << id.layer << "/" << id.index;
