@@ -52,12 +52,13 @@ constexpr std::uint32_t kExperts = 128, kTokens = 16, kTopK = 8, kWidth = 12;
 // One layer of a step, as far as any decision asks for it.
 struct Step {
   std::vector<std::uint32_t> tokens;
-  std::vector<double> host, device, equal_loads, scores, inputs, means;
+  std::vector<double> host, device, transfer, scores, inputs, means;
   std::vector<std::uint8_t> resident, shielded;
   std::vector<std::int64_t> last_use;
   std::uint32_t slots = kAnySlots;
 
-  explicit Step(std::mt19937_64& random) : resident(kExperts), shielded(kExperts), last_use(kExperts) {
+  explicit Step(std::mt19937_64& random)
+      : transfer(kExperts), resident(kExperts), shielded(kExperts), last_use(kExperts) {
     const auto share = [&] { return 1e-3 + std::generate_canonical<double, 53>(random); };
     for (std::uint32_t e = 0; e < kExperts; ++e) {
       tokens.push_back(static_cast<std::uint32_t>(1 + random() % 30));  // all are active: the largest layer
@@ -74,6 +75,7 @@ struct Step {
     std::ranges::fill(resident, std::uint8_t{0});
     std::fill_n(resident.begin(), kExperts / 2, std::uint8_t{1});
     std::shuffle(resident.begin(), resident.end(), random);
+    for (std::uint32_t e = 0; e < kExperts; ++e) transfer[e] = resident[e] != 0 ? 0 : .54;
     for (std::uint8_t& flag : shielded) flag = random() % 8 == 0;
     for (std::int64_t& time : last_use) time = static_cast<std::int64_t>(random() % 100);
     slots = random() % 2 == 0 ? kAnySlots : static_cast<std::uint32_t>(random() % 40);
@@ -106,7 +108,8 @@ std::vector<Decision> decisions() {
        }},
       {"stall",
        [stall = StallSplit(), on_device = std::vector<std::uint8_t>(kExperts)](const Step& step) mutable {
-         return stall.split({step.tokens, step.resident, step.host, step.device, .54}, on_device).host;
+         return stall.split({step.tokens, step.resident, step.host, step.device, step.transfer}, on_device)
+             .host;
        }},
       {"smoe",
        [choice = SmoeChoice()](const Step& step) mutable {
@@ -142,13 +145,13 @@ std::vector<Decision> decisions() {
        }},
       {"timeline",
        [timeline = HybridTimeline(), layer = std::uint16_t{0}](const Step& step) mutable {
-         timeline.decide(
-             {.sync = .01, .policy = .01, .launch = .01, .predict = .02, .rows = .01, .next_gate = .1});
+         timeline.decide({.sync = .01, .policy = .01, .launch = .01, .predict = .02, .next_gate = .1});
          const LinkLoad loads[] = {{{layer, 1}, .54, .03}, {{layer, 2}, .54, .03}, {{layer, 3}, .54, .03}};
          ++layer;
          const LinkTransfer prefetches[] = {{{layer, 2}, .54}, {{layer, 9}, .54}};
          timeline.run({.shared = .1,
                        .host = step.host,
+                       .rows = .01,
                        .resident = step.device,
                        .loads = loads,
                        .prefetches = prefetches});
