@@ -10,8 +10,14 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "engine/engine.h"
+#include "engine/plan/engine_plan.h"
+#include "engine/plan/memory_plan.h"
+#include "engine/session/sequence.h"
+#include "engine/session/step.h"
 #include "engine/trace_recorder.h"
 #include "measure.h"
+#include "model/architecture.h"
 #include "report.h"
 #include "store/checkpoint.h"
 #include "store/source/open_checkpoint.h"

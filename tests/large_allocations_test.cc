@@ -16,6 +16,7 @@
 #include <memory>
 #include <set>
 
+#include "base/error.h"
 #include "base/files/file.h"
 #include "base/files/scratch_directory.h"
 #include "base/float16.h"
@@ -23,7 +24,12 @@
 #include "base/machine/system_memory.h"
 #include "base/machine/thread_pool.h"
 #include "bundled_model.h"
+#include "engine/engine.h"
 #include "engine/generate.h"
+#include "engine/plan/engine_plan.h"
+#include "engine/plan/memory_plan.h"
+#include "engine/plan/options.h"
+#include "engine/run_report.h"
 #include "model/pack_plan.h"
 #include "model/synth.h"
 #include "store/checkpoint.h"

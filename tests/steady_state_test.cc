@@ -14,6 +14,8 @@
 #include "base/files/scratch_directory.h"
 #include "bundled_model.h"
 #include "engine/engine.h"
+#include "engine/plan/memory_plan.h"
+#include "engine/watch/statistics.h"
 #include "model/pack_plan.h"
 #include "store/checkpoint.h"
 #include "store/pack/pack.h"

@@ -1,6 +1,10 @@
 #include "engine/decision_recorder.h"
 
+#include "engine/engine.h"
+#include "engine/plan/pool_plan.h"
+#include "engine/run_report.h"
 #include "experts/decision_log.h"
+#include "store/checkpoint.h"
 
 namespace sluice::engine {
 

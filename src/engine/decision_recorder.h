@@ -6,10 +6,11 @@
 
 #include "base/files/background_writer.h"
 #include "base/files/unfinished_file.h"
-#include "engine/engine.h"
 #include "engine/watch/routing_observer.h"
 
 namespace sluice::engine {
+
+class Engine;  // engine.h
 
 // Thread-compatible. A separate thread writes the file; later calls throw its errors. Without finish() the
 // file is removed.

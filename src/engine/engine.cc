@@ -1,4 +1,4 @@
-#include "engine/engine.h"
+#include "engine/engine_impl.h"
 
 #include <fmt/format.h>
 
@@ -12,6 +12,7 @@
 #include "engine/forward/moe_block.h"
 #include "engine/forward/relative_bias.h"
 #include "engine/plan/run_policies.h"
+#include "engine/plan/unit_parts.h"
 #include "kernels/check/self_check.h"
 #include "kernels/products/packed/packed_matmul.h"
 
@@ -29,8 +30,8 @@ kernels::Context make_kernels(ThreadPool& pool, const EnginePlan& plan, std::str
 
 }  // namespace
 
-Engine::Engine(const store::Checkpoint& checkpoint, const model::Model& model, EnginePlan plan,
-               std::size_t logit_rows)
+Engine::Impl::Impl(const store::Checkpoint& checkpoint, const model::Model& model, EnginePlan plan,
+                   std::size_t logit_rows)
     : checkpoint_(checkpoint),
       model_(model),
       plan_(std::move(plan)),
@@ -90,7 +91,7 @@ Engine::Engine(const store::Checkpoint& checkpoint, const model::Model& model, E
 }
 
 // Also makes the workspace and the scratch, which are charged behind them.
-void Engine::load_dense_weights() {
+void Engine::Impl::load_dense_weights() {
   const MemoryPlan& memory = budget_.memory;
   accountant_->charge(device::Account::kProcess, memory.process);
   accountant_->charge(device::Account::kTables, memory.tables);
@@ -108,17 +109,17 @@ void Engine::load_dense_weights() {
   spread_bias();
 }
 
-BudgetParts Engine::budget_parts() const {
+BudgetParts Engine::Impl::budget_parts() const {
   return {checkpoint_, model_, plan_, *experts_, kernels_, dense_formats_, logit_rows_};
 }
 
-const Profile* Engine::given_profile() const {
+const Profile* Engine::Impl::given_profile() const {
   if (experts_->sliced() || !plan_.profile || model_.experts.empty()) return nullptr;
   const bool fit = fits(*plan_.profile, profiled_model(checkpoint_, model_, *experts_), machine());
   return fit ? &*plan_.profile : nullptr;
 }
 
-void Engine::make_profile() {
+void Engine::Impl::make_profile() {
   if (experts_->sliced()) return;  // no policy for slices uses costs
   const bool needed = policies_->cache->pooled || policies_->scheduler->by_costs || plan_.profile;
   if (model_.experts.empty() || !needed) return;
@@ -135,7 +136,7 @@ void Engine::make_profile() {
   }
 }
 
-RunReport Engine::report() const {
+RunReport Engine::Impl::report() const {
   return {.checkpoint = checkpoint_,
           .model = model_,
           .plan = plan_,
@@ -157,9 +158,7 @@ RunReport Engine::report() const {
           .threads = pool_.threads()};
 }
 
-Engine::~Engine() = default;
-
-void Engine::observe(RoutingObserver* observer) {
+void Engine::Impl::observe(RoutingObserver* observer) {
   // Its encoder runs layer by layer over all chunks, which no reader of a recording expects.
   if (observer != nullptr && model_.config.has_encoder())
     throw Error(ErrorKind::kUnsupported, "the routing of an encoder-decoder cannot be recorded")
@@ -169,7 +168,7 @@ void Engine::observe(RoutingObserver* observer) {
   moe_->observe(observer);
 }
 
-void Engine::spread_bias() {
+void Engine::Impl::spread_bias() {
   const model::ModelConfig& config = model_.config;
   if (config.attention.relative.buckets == 0) return;
   const Workspace& w = workspace_->get();
@@ -183,17 +182,17 @@ void Engine::spread_bias() {
                          w.encoder_bias);
 }
 
-void Engine::record_timeline(fetch::Timeline* timeline) {
+void Engine::Impl::record_timeline(fetch::Timeline* timeline) {
   experts_->record(timeline);
   moe_->record(timeline);
 }
 
-ProfiledMachine Engine::machine() const {
+ProfiledMachine Engine::Impl::machine() const {
   return {cpu_info().model, std::string(isa_name(kernels_.isa)),
           std::string(fetch::io_mode_name(plan_.fetch.io)), pool_.threads()};
 }
 
-Profile Engine::measure(const MeasureOptions& options) {
+Profile Engine::Impl::measure(const MeasureOptions& options) {
   if (experts_->sliced())
     throw Error(ErrorKind::kUnsupported,
                 "costs of experts in slices are not measured: no policy plans with them")
@@ -202,7 +201,7 @@ Profile Engine::measure(const MeasureOptions& options) {
         .found("family sliced");
   // Runs in any case: after a failed read the engine must still have its experts.
   struct Restore {
-    Engine& engine;
+    Impl& engine;
     Statistics statistics = engine.statistics_;
     RoutingObserver* observer = engine.passes_->observer();
     ~Restore() {
@@ -214,21 +213,24 @@ Profile Engine::measure(const MeasureOptions& options) {
   moe_->decide_by(nullptr);
   passes_->observe(nullptr);  // these steps have no routing
   const std::unique_ptr<Sequence> sequence = new_sequence();
-  if (model_.config.has_encoder()) encode(*sequence, std::vector<tokenizer::TokenId>{0});
+  if (model_.config.has_encoder()) encode(*sequence, std::vector<tokenizer::TokenId>{0}, {});
   const auto step = [&] {
     sequence->clear();
-    decode(*sequence, 0);
+    const tokenizer::TokenId token = 0;
+    const SequenceSpan span{sequence.get(), 0, 1, StepKind::kDecode};
+    this->step({{&token, 1}, {&span, 1}},
+               {[](std::size_t) { return true; }, [](std::size_t, std::span<const float>) {}});
   };
   return measure_profile(
       {checkpoint_, model_, *files_, *experts_, pool_, kernels_, *accountant_, *workspace_, step}, machine(),
       options);
 }
 
-std::span<Candidate> Engine::candidates() const {
+std::span<Candidate> Engine::Impl::candidates() const {
   return {workspace_->get().candidates, plan_.draws ? model_.config.vocab : 0};
 }
 
-std::unique_ptr<Sequence> Engine::new_sequence() {
+std::unique_ptr<Sequence> Engine::Impl::new_sequence() {
   return std::make_unique<Sequence>(
       sequences_made_++, model_.config, *kv_pool_, plan_.positions,
       EncoderMemory(model_.config, plan_.cache_dtype, plan_.encoder_positions, *accountant_),
@@ -237,19 +239,19 @@ std::unique_ptr<Sequence> Engine::new_sequence() {
       });
 }
 
-bool Engine::encode(Sequence& sequence, std::span<const tokenizer::TokenId> tokens,
-                    const std::function<bool()>& go_on) {
+bool Engine::Impl::encode(Sequence& sequence, std::span<const tokenizer::TokenId> tokens,
+                          const std::function<bool()>& go_on) {
   SLUICE_CHECK(encoder_.keys != nullptr && passes_->open() == 0);
   return encode_input(forward_parts(), encoder_, sequence, tokens, go_on);
 }
 
-void Engine::locate_damage(const Error& error) {
+void Engine::Impl::locate_damage(const Error& error) {
   if (!kernels::is_damaged_weight(error)) return;
   const fetch::PieceDecoder decoder(*files_, pool_, kernels_.isa, checkpoint_.codec());
   weights_->check_codes(decoder);
 }
 
-ForwardParts Engine::forward_parts() {
+ForwardParts Engine::Impl::forward_parts() {
   return {kernels_,
           model_.config,
           *weights_,
@@ -263,9 +265,38 @@ ForwardParts Engine::forward_parts() {
           [this](const Error& error) { locate_damage(error); }};
 }
 
-void Engine::step(const Step& step, const LogitSink& sink) {
+void Engine::Impl::step(const Step& step, const LogitSink& sink) {
   if (!step.tokens.empty()) begin(step).finish(sink);
 }
+
+Engine::Engine(const store::Checkpoint& checkpoint, const model::Model& model, EnginePlan plan,
+               std::size_t logit_rows)
+    : impl_(std::make_unique<Impl>(checkpoint, model, std::move(plan), logit_rows)) {}
+
+Engine::~Engine() = default;
+
+const store::Checkpoint& Engine::checkpoint() const { return impl_->checkpoint(); }
+const model::Model& Engine::model() const { return impl_->model(); }
+const EnginePlan& Engine::plan() const { return impl_->plan(); }
+const PolicyPlan& Engine::policies() const { return impl_->policies(); }
+const Statistics& Engine::statistics() const { return impl_->statistics(); }
+std::size_t Engine::chunk() const { return impl_->chunk(); }
+RunReport Engine::report() const { return impl_->report(); }
+
+Profile Engine::measure(const MeasureOptions& options) { return impl_->measure(options); }
+ProfiledMachine Engine::machine() const { return impl_->machine(); }
+void Engine::observe(RoutingObserver* observer) { impl_->observe(observer); }
+void Engine::record_timeline(fetch::Timeline* timeline) { impl_->record_timeline(timeline); }
+
+std::unique_ptr<Sequence> Engine::new_sequence() { return impl_->new_sequence(); }
+std::span<Candidate> Engine::candidates() const { return impl_->candidates(); }
+
+bool Engine::encode(Sequence& sequence, std::span<const tokenizer::TokenId> tokens,
+                    const std::function<bool()>& go_on) {
+  return impl_->encode(sequence, tokens, go_on);
+}
+Pass Engine::begin(const Step& step) { return impl_->begin(step); }
+void Engine::step(const Step& step, const LogitSink& sink) { impl_->step(step, sink); }
 
 std::size_t Engine::prefill(Sequence& sequence, std::span<const tokenizer::TokenId> tokens,
                             const LogitSink& sink, const std::function<bool()>& go_on) {
@@ -274,7 +305,7 @@ std::size_t Engine::prefill(Sequence& sequence, std::span<const tokenizer::Token
         tokens.subspan(fed, std::min(chunk(), tokens.size() - fed));
     const SequenceSpan span{&sequence, 0, part.size(), StepKind::kPrompt, fed == 0};
     Pass pass = begin({part, {&span, 1}});
-    for (; go_on && pass.layer() < model_.config.layers; pass.advance(pass.layer() + 1))
+    for (; go_on && pass.layer() < model().config.layers; pass.advance(pass.layer() + 1))
       if (!go_on()) return fed;
     pass.finish({[&](std::size_t t) { return sink.wants(fed + t); },
                  [&](std::size_t t, std::span<const float> logits) { sink.take(fed + t, logits); }});

@@ -1,23 +1,27 @@
 // A running model: weights in memory, experts on their way, one step at a time.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <span>
-#include <string>
-#include <vector>
 
-#include "base/machine/thread_pool.h"
-#include "engine/engine_budget.h"
-#include "engine/forward/layer_run.h"
-#include "engine/forward/measure_profile.h"
-#include "engine/forward/models/models.h"
-#include "engine/forward/passes.h"
-#include "engine/run_report.h"
+#include "engine/plan/engine_plan.h"
 #include "engine/session/sequence.h"
+#include "engine/session/step.h"
+
+namespace sluice::fetch {
+class Timeline;
+}
 
 namespace sluice::engine {
+
+struct Candidate;       // engine/session/candidate.h
+struct MeasureOptions;  // engine/forward/measure_profile.h
+class Pass;             // engine/forward/pass.h
+class RoutingObserver;  // engine/watch/routing_observer.h
+struct RunReport;       // engine/run_report.h
+struct Statistics;      // engine/watch/statistics.h
 
 // Thread-compatible. Two engines may run in one process, each with its own threads and budget.
 class Engine {
@@ -30,12 +34,12 @@ class Engine {
          std::size_t logit_rows = 1);
   ~Engine();
 
-  const store::Checkpoint& checkpoint() const { return checkpoint_; }
-  const model::Model& model() const { return model_; }
-  const EnginePlan& plan() const { return plan_; }
-  const PolicyPlan& policies() const { return *policies_; }  // those of the plan that run
-  const Statistics& statistics() const { return statistics_; }
-  std::size_t chunk() const { return budget_.memory.chunk; }  // most tokens of a step
+  const store::Checkpoint& checkpoint() const;
+  const model::Model& model() const;
+  const EnginePlan& plan() const;
+  const PolicyPlan& policies() const;  // those of the plan that run
+  const Statistics& statistics() const;
+  std::size_t chunk() const;  // most tokens of a step
   RunReport report() const;
 
   // Measures the costs of this machine for this model. Nothing may be running; caches do not change, and
@@ -62,7 +66,7 @@ class Engine {
               const std::function<bool()>& go_on = {});
   // Begins a pass of 1 … chunk() tokens, as Passes::begin. The budget has room for 1 +
   // plan().suspended_passes open passes.
-  Pass begin(const Step& step) { return passes_->begin(step); }
+  Pass begin(const Step& step);
   // One step of at most chunk() tokens, from begin to finish. Token ids are checked. After an Error(kIo) or
   // (kCorrupt) the sequences are as before the step, and the engine can go on.
   void step(const Step& step, const LogitSink& sink);
@@ -77,47 +81,8 @@ class Engine {
   std::span<const float> decode(Sequence& sequence, tokenizer::TokenId token);
 
  private:
-  ForwardParts forward_parts();
-  BudgetParts budget_parts() const;
-  // The profile that the plan was given, if it was measured for this model and machine; else null.
-  const Profile* given_profile() const;
-  void load_dense_weights();
-  void make_profile();
-  // Called with the error of a step: adds the place of impossible codes of dense weights.
-  void locate_damage(const Error& error);
-  void spread_bias();  // relative position bias of both stacks, if they have one
-
-  const store::Checkpoint& checkpoint_;
-  const model::Model& model_;
-  const EnginePlan plan_;
-  ThreadPool pool_;
-  kernels::Context kernels_;
-  std::string isa_warning_;
-  const std::size_t logit_rows_;
-  std::unique_ptr<device::Accountant> accountant_;
-  std::unique_ptr<fetch::WeightFiles> files_;
-  std::unique_ptr<fetch::ExpertStore> experts_;
-  std::vector<const codec::MatrixFormat*> dense_formats_;  // of dense matrices, each once
-  DividedBudget budget_;
-  const PolicyPlan* policies_ = nullptr;  // of plan_
-  std::optional<Profile> profile_;
-  std::optional<PoolPlan> pool_plan_;
-  std::unique_ptr<DenseWeights> weights_;
-  std::unique_ptr<Embedding> embedding_;
-  std::unique_ptr<WorkspaceBuffer> workspace_;
-  device::HostBuffer scratch_memory_;  // charged to `activations`, as the workspace is
-  kernels::Scratch scratch_;
-  std::unique_ptr<KvPool> kv_pool_;
-  RopeTable rope_;
-  Statistics statistics_;
-  StartTimes start_times_;
-  std::unique_ptr<experts::LayerDecider> decider_;  // made last, after what its caches need is measured
-  std::unique_ptr<ComputeUnit> second_unit_;
-  std::unique_ptr<MoeBlock> moe_;
-  std::unique_ptr<Passes> passes_;
-  models::LayerForward forward_;
-  models::EncoderForward encoder_;
-  experts::SequenceId sequences_made_ = 0;
+  class Impl;  // engine_impl.h
+  const std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace sluice::engine

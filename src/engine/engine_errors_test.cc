@@ -15,7 +15,13 @@
 #include "base/files/scratch_directory.h"
 #include "base/hash.h"
 #include "engine/engine.h"
+#include "engine/forward/measure_profile.h"
+#include "engine/plan/memory_plan.h"
+#include "engine/run_report.h"
 #include "engine/trace_recorder.h"
+#include "engine/watch/statistics.h"
+#include "fetch/memory/expert_store.h"
+#include "model/architecture.h"
 #include "store/source/open_checkpoint.h"
 
 namespace sluice::engine {

@@ -17,6 +17,11 @@
 #include "base/files/scratch_directory.h"
 #include "base/hash.h"
 #include "engine/engine.h"
+#include "engine/forward/measure_profile.h"
+#include "engine/plan/memory_plan.h"
+#include "engine/run_report.h"
+#include "engine/watch/statistics.h"
+#include "fetch/memory/expert_store.h"
 #include "model/pack_plan.h"
 #include "store/source/open_checkpoint.h"
 

@@ -13,6 +13,9 @@
 #include "base/files/scratch_directory.h"
 #include "codec/toy_formats.h"
 #include "engine/engine.h"
+#include "engine/plan/memory_plan.h"
+#include "engine/run_report.h"
+#include "fetch/memory/expert_store.h"
 #include "kernels/products/format_kernels.h"
 #include "model/architecture.h"
 

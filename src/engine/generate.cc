@@ -9,7 +9,12 @@
 
 #include "base/error.h"
 #include "base/setting.h"
+#include "engine/engine.h"
+#include "engine/session/sequence.h"
+#include "engine/session/step.h"
 #include "engine/session/stop_strings.h"
+#include "model/architecture.h"
+#include "tokenizer/tokenizer.h"
 
 namespace sluice::engine {
 namespace {

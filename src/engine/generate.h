@@ -2,17 +2,24 @@
 // prompts that are decoded together (a static batch).
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "engine/engine.h"
 #include "engine/session/sampler.h"
-#include "tokenizer/tokenizer.h"
+#include "tokenizer/text/token_id.h"
+
+namespace sluice::tokenizer {
+class Tokenizer;
+}
 
 namespace sluice::engine {
+
+class Engine;  // engine.h
 
 struct GenerateRequest {
   std::vector<tokenizer::TokenId> prompt;  // at least one; the encoder's input where there is an encoder

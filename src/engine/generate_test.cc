@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "engine/watch/statistics.h"
+#include "model/architecture.h"
 #include "store/source/open_checkpoint.h"
 
 namespace sluice::engine {

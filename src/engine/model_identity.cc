@@ -6,7 +6,16 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/machine/thread_pool.h"
+#include "device/accountant.h"
 #include "device/space.h"
+#include "engine/engine.h"
+#include "engine/forward/dense_weights.h"
+#include "engine/run_report.h"
+#include "fetch/weight_files.h"
+#include "model/architecture.h"
+#include "model/config.h"
+#include "store/checkpoint.h"
 
 namespace sluice::engine {
 namespace {

@@ -3,9 +3,19 @@
 
 #include <cstdint>
 
-#include "engine/engine.h"
+namespace sluice::fetch {
+struct FetchOptions;
+}
+namespace sluice::model {
+struct Model;
+}
+namespace sluice::store {
+class Checkpoint;
+}
 
 namespace sluice::engine {
+
+class Engine;  // engine.h
 
 // docs/trace-format.md, section 2: equal for a published directory and for stores packed from it.
 std::uint64_t model_identity(const Engine& engine);

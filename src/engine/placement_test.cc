@@ -14,7 +14,10 @@
 #include "base/json/json.h"
 #include "engine/engine.h"
 #include "engine/forward/unit/host_unit.h"
+#include "engine/plan/unit_parts.h"
+#include "experts/placement/placement.h"
 #include "fetch/timeline.h"
+#include "model/architecture.h"
 #include "store/source/open_checkpoint.h"
 
 namespace sluice::engine {

@@ -11,6 +11,10 @@
 
 #include "base/hash.h"
 #include "engine/engine.h"
+#include "engine/plan/engine_plan.h"
+#include "engine/plan/options.h"
+#include "fetch/fetch_options.h"
+#include "model/architecture.h"
 #include "store/source/open_checkpoint.h"
 
 namespace sluice::engine {

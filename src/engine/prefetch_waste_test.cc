@@ -10,7 +10,14 @@
 #include <utility>
 #include <vector>
 
+#include "engine/plan/memory_plan.h"
 #include "engine/prefetch_testing.h"
+#include "engine/run_report.h"
+#include "engine/watch/statistics.h"
+#include "experts/prefetch/prefetch_trial.h"
+#include "fetch/memory/expert_store.h"
+#include "fetch/memory/fetch_counters.h"
+#include "model/architecture.h"
 
 namespace sluice::engine {
 namespace {

@@ -3,9 +3,15 @@
 #include <algorithm>
 #include <vector>
 
+#include "engine/plan/engine_plan.h"
+#include "engine/plan/memory_plan.h"
+#include "engine/plan/pool_plan.h"
+#include "engine/plan/profile.h"
 #include "engine/plan/ranked_reads.h"
 #include "engine/run_report.h"
 #include "experts/registry.h"
+#include "model/architecture.h"
+#include "model/config.h"
 
 namespace sluice::engine {
 namespace {

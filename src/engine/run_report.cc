@@ -1,6 +1,12 @@
 #include "engine/run_report.h"
 
+#include "engine/forward/embedding.h"
+#include "engine/plan/engine_plan.h"
 #include "experts/decision_log.h"
+#include "experts/layer_decider.h"
+#include "fetch/memory/expert_store.h"
+#include "fetch/weight_files.h"
+#include "model/architecture.h"
 
 namespace sluice::engine {
 namespace {
@@ -22,6 +28,8 @@ DiskReport RunReport::disk() const {
   return {counters.bytes + rows.bytes, counters.requests + rows.requests, counters.busy_s + rows.busy_s,
           files.reader().name()};
 }
+
+const experts::PrefetchTrial* RunReport::prefetch_trial() const { return decider.prefetch_trial(); }
 
 const experts::MissConstraint* RunReport::constraint() const { return decider.policies().constraint.get(); }
 

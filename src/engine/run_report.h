@@ -7,19 +7,42 @@
 #include <optional>
 #include <string>
 
-#include "device/accountant.h"
-#include "engine/forward/dense_choice.h"
-#include "engine/forward/dense_weights.h"
-#include "engine/forward/embedding.h"
-#include "engine/plan/engine_plan.h"
-#include "engine/plan/memory_plan.h"
-#include "engine/plan/pool_plan.h"
-#include "engine/watch/statistics.h"
-#include "experts/layer_decider.h"
-#include "fetch/memory/expert_store.h"
-#include "fetch/weight_files.h"
+#include "base/bytes.h"
+#include "base/machine/cpu.h"
+
+namespace sluice {
+namespace device {
+class Accountant;
+}
+namespace store {
+class Checkpoint;
+}
+namespace model {
+struct Model;
+}
+namespace experts {
+class LayerDecider;
+class LossGuard;
+class MissConstraint;
+class PrefetchTrial;
+}  // namespace experts
+namespace fetch {
+class ExpertStore;
+class WeightFiles;
+}  // namespace fetch
+}  // namespace sluice
 
 namespace sluice::engine {
+
+struct DenseChoice;  // engine/forward/dense_choice.h
+class DenseWeights;  // engine/forward/dense_weights.h
+class Embedding;     // engine/forward/embedding.h
+struct EnginePlan;   // engine/plan/engine_plan.h
+struct MemoryPlan;   // engine/plan/memory_plan.h
+struct PolicyPlan;   // engine/plan/engine_plan.h
+struct PoolPlan;     // engine/plan/pool_plan.h
+struct Profile;      // engine/plan/profile.h
+struct Statistics;   // engine/watch/statistics.h
 
 struct DiskReport {
   Bytes bytes_read = 0;
@@ -59,7 +82,7 @@ struct RunReport {
 
   DiskReport disk() const;  // reads since the engine was made, loading included
   // Whether read-ahead pays, as decode steps have shown; null without read-ahead.
-  const experts::PrefetchTrial* prefetch_trial() const { return decider.prefetch_trial(); }
+  const experts::PrefetchTrial* prefetch_trial() const;
   const experts::MissConstraint* constraint() const;  // may be null
   const experts::LossGuard* loss_guard() const;       // may be null
   std::uint64_t scheduler_fallbacks() const;          // how often its cost guard gave up a search

@@ -1,7 +1,14 @@
 #include "engine/trace_recorder.h"
 
 #include "base/error.h"
+#include "engine/engine.h"
 #include "engine/forward/predictor.h"
+#include "engine/plan/pool_plan.h"
+#include "engine/run_report.h"
+#include "experts/cache/pool_rules.h"
+#include "experts/core/pools.h"
+#include "fetch/memory/expert_store.h"
+#include "model/architecture.h"
 
 namespace sluice::engine {
 

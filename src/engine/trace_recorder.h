@@ -4,12 +4,13 @@
 #include <map>
 #include <vector>
 
-#include "engine/engine.h"
 #include "engine/model_identity.h"
 #include "engine/watch/routing_observer.h"
 #include "trace/trace_writer.h"
 
 namespace sluice::engine {
+
+class Engine;  // engine.h
 
 // What a trace holds beside the routing, on request.
 struct TraceExtras {

@@ -16,6 +16,12 @@
 #include "base/files/scratch_directory.h"
 #include "base/hash.h"
 #include "base/json/json.h"
+#include "engine/engine.h"
+#include "engine/plan/engine_plan.h"
+#include "engine/plan/options.h"
+#include "engine/run_report.h"
+#include "engine/session/sequence.h"
+#include "model/architecture.h"
 #include "store/source/open_checkpoint.h"
 
 namespace sluice::engine {

@@ -4,6 +4,9 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "model/architecture.h"
+#include "model/config.h"
+#include "store/checkpoint.h"
 
 namespace sluice::eval {
 namespace {

@@ -2,8 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
-#include "engine/engine.h"
+namespace sluice::model {
+struct Model;
+}
+namespace sluice::store {
+class Checkpoint;
+}
 
 namespace sluice::eval {
 

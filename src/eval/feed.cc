@@ -2,6 +2,10 @@
 
 #include <algorithm>
 
+#include "engine/engine.h"
+#include "engine/session/sequence.h"
+#include "engine/session/step.h"
+
 namespace sluice::eval {
 
 void feed(engine::Engine& engine, engine::Sequence& sequence, std::span<const tokenizer::TokenId> tokens,

@@ -5,7 +5,13 @@
 #include <limits>
 #include <span>
 
-#include "engine/engine.h"
+#include "tokenizer/text/token_id.h"
+
+namespace sluice::engine {
+class Engine;
+class Sequence;
+struct LogitSink;
+}  // namespace sluice::engine
 
 namespace sluice::eval {
 

@@ -7,11 +7,16 @@
 #include <random>
 
 #include "base/error.h"
+#include "engine/engine.h"
+#include "engine/plan/engine_plan.h"
+#include "engine/plan/options.h"
+#include "engine/watch/statistics.h"
 #include "eval/logits.h"
 #include "eval/tasks/choice_score.h"
 #include "eval/tasks/choice_tasks.h"
 #include "eval/tasks/data_file.h"
 #include "eval/text_score.h"
+#include "model/architecture.h"
 #include "store/source/open_checkpoint.h"
 #include "tokenizer/store_tokenizer.h"
 

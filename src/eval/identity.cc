@@ -6,6 +6,8 @@
 
 #include "base/files/file.h"
 #include "base/hash.h"
+#include "engine/engine.h"
+#include "engine/run_report.h"
 #include "experts/registry.h"
 #include "store/manifest.h"
 #include "store/source/store_checkpoint.h"

@@ -4,7 +4,10 @@
 #include <string>
 
 #include "base/json/json.h"
-#include "engine/engine.h"
+
+namespace sluice::engine {
+class Engine;
+}
 
 namespace sluice::eval {
 

@@ -8,10 +8,16 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/setting.h"
+#include "engine/engine.h"
 #include "engine/model_identity.h"
+#include "engine/plan/engine_plan.h"
+#include "engine/run_report.h"
+#include "engine/watch/statistics.h"
 #include "eval/check_reference.h"
 #include "eval/identity.h"
 #include "eval/state.h"
+#include "model/architecture.h"
+#include "store/checkpoint.h"
 
 namespace sluice::eval {
 namespace {

@@ -4,8 +4,11 @@
 #include <memory>
 
 #include "base/error.h"
+#include "engine/engine.h"
+#include "engine/session/sequence.h"
 #include "eval/feed.h"
 #include "eval/logits.h"
+#include "model/architecture.h"
 
 namespace sluice::eval {
 namespace {

@@ -6,9 +6,12 @@
 #include <span>
 #include <vector>
 
-#include "engine/engine.h"
 #include "eval/stepped_windows.h"
 #include "eval/text_score.h"
+
+namespace sluice::engine {
+class Engine;
+}
 
 namespace sluice::eval {
 

@@ -8,6 +8,9 @@
 #include <random>
 
 #include "base/error.h"
+#include "engine/engine.h"
+#include "engine/plan/engine_plan.h"
+#include "engine/plan/options.h"
 #include "model/architecture.h"
 #include "store/source/open_checkpoint.h"
 

@@ -8,8 +8,11 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/engine.h"
 #include "eval/text_score.h"
+
+namespace sluice::engine {
+class Engine;
+}
 
 namespace sluice::eval {
 

@@ -5,7 +5,10 @@
 #include <numbers>
 
 #include "base/error.h"
+#include "engine/engine.h"
+#include "engine/session/sequence.h"
 #include "eval/logits.h"
+#include "model/architecture.h"
 
 namespace sluice::eval {
 
@@ -41,6 +44,8 @@ WindowScore window_score_from_json(const Json& json, Compared compared, const st
 
 TextScorer::TextScorer(engine::Engine& model, std::size_t prompt)
     : model_(model), prompt_(prompt), sequence_(model.new_sequence()) {}
+
+TextScorer::~TextScorer() = default;
 
 void TextScorer::compare_with(engine::Engine& reference, std::size_t rows) {
   SLUICE_CHECK(rows > 0 && reference.model().config.vocab == model_.model().config.vocab);

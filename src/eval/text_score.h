@@ -9,9 +9,12 @@
 #include <vector>
 
 #include "base/json/json.h"
-#include "engine/engine.h"
 #include "eval/feed.h"
 #include "eval/windows.h"
+
+namespace sluice::engine {
+class Engine;
+}
 
 namespace sluice::eval {
 
@@ -35,6 +38,7 @@ class TextScorer {
  public:
   // Tokens of a window below `prompt` go in chunks, the others one by one (feed()).
   TextScorer(engine::Engine& model, std::size_t prompt = kAllOfIt);
+  ~TextScorer();
   // Compares the model with `reference`, whose logits are made first, for at most `rows` positions at a time,
   // and kept until the model's logits come: rows × vocabulary × 4 bytes. Both vocabularies must have one
   // size. The reference always computes a window in chunks.

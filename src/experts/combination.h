@@ -5,9 +5,9 @@
 #include <span>
 #include <string_view>
 
-#include "experts/cache/cache_policies.h"
+#include "experts/cache/slice_rules.h"
 #include "experts/core/part_rules.h"
-#include "experts/routing/miss_constraint.h"
+#include "experts/routing/constraint_config.h"
 #include "experts/routing/precision.h"
 
 namespace sluice::experts {

@@ -16,8 +16,10 @@
 
 #include "base/error.h"
 #include "base/setting.h"
+#include "experts/cache/cache_policies.h"
 #include "experts/combination.h"
 #include "experts/registry.h"
+#include "experts/routing/router_config.h"
 #include "experts/routing/testing.h"
 
 namespace sluice::experts {

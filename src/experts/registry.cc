@@ -4,6 +4,11 @@
 
 #include "base/error.h"
 #include "base/setting.h"
+#include "experts/cache/cache_policies.h"
+#include "experts/placement/placement.h"
+#include "experts/prefetch/prefetch.h"
+#include "experts/routing/router_config.h"
+#include "experts/schedule/scheduler.h"
 
 namespace sluice::experts {
 namespace {

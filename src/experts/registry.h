@@ -3,20 +3,23 @@
 // thread-safe.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string_view>
 
-#include "experts/cache/cache_policies.h"
-#include "experts/placement/placement.h"
-#include "experts/prefetch/prefetch.h"
-#include "experts/routing/miss_constraint.h"
+#include "experts/routing/constraint_config.h"
 #include "experts/routing/precision.h"
-#include "experts/routing/router.h"
-#include "experts/routing/router_config.h"
-#include "experts/schedule/scheduler.h"
 
 namespace sluice::experts {
+
+class Cache;          // cache/cache.h
+struct CacheConfig;   // cache/cache_policies.h
+class Placement;      // placement/placement.h
+class Prefetch;       // prefetch/prefetch.h
+class Router;         // routing/router.h
+struct RouterConfig;  // routing/router_config.h
+class Scheduler;      // schedule/scheduler.h
 
 struct CachePolicy {
   std::string_view name;

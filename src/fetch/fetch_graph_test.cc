@@ -7,7 +7,10 @@
 #include <iostream>
 #include <random>
 
+#include "base/machine/thread_pool.h"
+#include "fetch/fetch_options.h"
 #include "fetch/memory/expert_store_fixture.h"
+#include "fetch/weight_files.h"
 
 namespace sluice::fetch {
 namespace {

@@ -8,31 +8,9 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "base/setting.h"
 #include "fetch/mmap_reader.h"
 
 namespace sluice::fetch {
-namespace {
-
-constexpr struct {
-  IoMode mode;
-  std::string_view name;
-} kModes[] = {{IoMode::kDirect, "direct"}, {IoMode::kBuffered, "buffered"}, {IoMode::kMmap, "mmap"}};
-
-}  // namespace
-
-IoMode parse_io_mode(std::string_view text) {
-  for (const auto& entry : kModes)
-    if (entry.name == text) return entry.mode;
-  throw Error(ErrorKind::kUsage, "unknown way of reading")
-      .in(Setting::kIo)
-      .expected("direct, buffered or mmap")
-      .found(text)
-      .fix("leave " + Setting::kIo + " out for direct");
-}
-
-std::string_view io_mode_name(IoMode mode) { return kModes[static_cast<int>(mode)].name; }
-
 WeightFiles::WeightFiles(const store::Checkpoint& checkpoint, const FetchOptions& options)
     : mode_(options.io) {
   const ReadMode read_mode = mode_ == IoMode::kDirect ? ReadMode::kDirect : ReadMode::kBuffered;

@@ -5,30 +5,15 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/files/disk.h"
 #include "base/files/file.h"
+#include "fetch/fetch_options.h"
 #include "fetch/piece_layout.h"
 #include "store/checkpoint.h"
 
 namespace sluice::fetch {
-
-enum class IoMode {
-  kDirect,    // O_DIRECT: no pages of ours in the page cache
-  kBuffered,  // through the page cache; pages are dropped after each read
-  kMmap,      // mapped and copied; pages are dropped after each read
-};
-IoMode parse_io_mode(std::string_view text);  // "direct" "buffered" "mmap"; Error(kUsage)
-std::string_view io_mode_name(IoMode mode);
-
-struct FetchOptions {
-  IoMode io = IoMode::kDirect;
-  DiskOptions disk;
-  // Tests wrap the reader to inject faults; empty: no wrapper.
-  std::function<std::unique_ptr<DiskReader>(std::unique_ptr<DiskReader>)> wrap_reader;
-};
 
 // Thread-compatible.
 class WeightFiles {

@@ -2,7 +2,10 @@
 #pragma once
 
 #include "base/machine/cpu.h"
-#include "base/machine/thread_pool.h"
+
+namespace sluice {
+class ThreadPool;
+}
 
 namespace sluice::kernels {
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 
+#include "base/machine/thread_pool.h"
 #include "kernels/context.h"
 
 namespace sluice::kernels {

@@ -13,10 +13,20 @@
 #include "base/hash.h"
 #include "base/text_table.h"
 #include "base/wrapped_text.h"
+#include "engine/engine.h"
 #include "engine/model_identity.h"
+#include "engine/plan/engine_plan.h"
+#include "engine/plan/memory_plan.h"
+#include "engine/plan/options.h"
+#include "engine/plan/pool_plan.h"
+#include "engine/plan/profile.h"
+#include "engine/run_report.h"
+#include "engine/watch/statistics.h"
 #include "eval/check_reference.h"
 #include "eval/identity.h"
 #include "experts/core/state_order.h"
+#include "fetch/memory/expert_store.h"
+#include "model/architecture.h"
 
 namespace sluice::lab {
 namespace {

@@ -12,6 +12,22 @@
 
 #include "base/json/json.h"
 #include "engine/generate.h"
+#include "engine/plan/options.h"
+#include "engine/plan/pool_plan.h"
+#include "tokenizer/text/token_id.h"
+
+namespace sluice::engine {
+class Engine;
+}
+namespace sluice::model {
+struct Model;
+}
+namespace sluice::store {
+class Checkpoint;
+}
+namespace sluice::tokenizer {
+class Tokenizer;
+}
 
 namespace sluice::lab {
 

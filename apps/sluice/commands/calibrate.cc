@@ -15,6 +15,8 @@
 #include "flags/number_range.h"
 #include "flags/open_tokenizer.h"
 #include "flags/output_path.h"
+#include "model/architecture.h"
+#include "model/config.h"
 #include "report/progress.h"
 #include "store/sidecar/sidecar.h"
 #include "store/source/store_checkpoint.h"

@@ -6,8 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "engine/engine.h"
 #include "model/config.h"
+
+namespace sluice::engine {
+class Engine;
+}
 
 namespace sluice::app {
 

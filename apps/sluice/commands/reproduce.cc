@@ -17,6 +17,8 @@
 #include "flags/engine_flags.h"
 #include "flags/number_range.h"
 #include "flags/output_path.h"
+#include "model/architecture.h"
+#include "model/config.h"
 #include "model/pack_plan.h"
 #include "reproduce/slicemoe/slicemoe.h"
 #include "reproduce/zipmoe/zipmoe.h"

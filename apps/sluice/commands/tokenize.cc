@@ -11,6 +11,8 @@
 #include "command.h"
 #include "flags/engine_flags.h"
 #include "flags/open_tokenizer.h"
+#include "model/architecture.h"
+#include "model/config.h"
 
 namespace sluice::app {
 namespace {

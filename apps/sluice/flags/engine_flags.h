@@ -5,10 +5,16 @@
 #include <string>
 #include <vector>
 
-#include "engine/engine.h"
+#include "engine/plan/options.h"
 #include "flags/common_flags.h"
 #include "flags/slice_flags.h"
+#include "model/architecture.h"
+#include "store/checkpoint.h"
 #include "tokenizer/tokenizer.h"
+
+namespace sluice::engine {
+class Engine;
+}
 
 namespace sluice::app {
 

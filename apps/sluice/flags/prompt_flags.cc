@@ -8,6 +8,7 @@
 #include "base/setting.h"
 #include "flags/command_line.h"
 #include "flags/open_tokenizer.h"
+#include "model/architecture.h"
 #include "model/token_ids.h"
 #include "streams/standard_error.h"
 

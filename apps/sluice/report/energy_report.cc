@@ -1,5 +1,10 @@
 #include "report/energy_report.h"
 
+#include "engine/engine.h"
+#include "engine/watch/statistics.h"
+#include "lab/machine/run_on_machine.h"
+#include "model/architecture.h"
+
 namespace sluice::app {
 namespace {
 
@@ -33,6 +38,10 @@ EnergyReport::EnergyReport(const engine::Engine& engine, const std::string& mach
   if (wanted && lab::RunOnMachine::models(engine.model().config))
     watched_ = std::make_unique<lab::RunOnMachine>(engine, machine_);
 }
+
+EnergyReport::~EnergyReport() = default;
+
+engine::RoutingObserver* EnergyReport::observer() const { return watched_.get(); }
 
 Json EnergyReport::json() const {
   if (watched_ == nullptr) return nullptr;

@@ -5,9 +5,15 @@
 #include <string>
 
 #include "base/json/json.h"
-#include "engine/engine.h"
 #include "lab/machine/machine.h"
-#include "lab/machine/run_on_machine.h"
+
+namespace sluice::engine {
+class Engine;
+class RoutingObserver;
+}  // namespace sluice::engine
+namespace sluice::lab {
+class RunOnMachine;
+}
 
 namespace sluice::app {
 
@@ -20,7 +26,8 @@ class EnergyReport {
  public:
   // `machine`: as for lab::find_machine. `wanted`: false observes nothing, for runs that print no JSON.
   EnergyReport(const engine::Engine& engine, const std::string& machine, bool wanted);
-  engine::RoutingObserver* observer() const { return watched_.get(); }  // may be null
+  ~EnergyReport();
+  engine::RoutingObserver* observer() const;  // may be null
   // {"machine", "prefill": {…}, "decode": {"tokens", "bytes_read", "joules_per_token", "seconds_per_token"}};
   // null if nothing was observed.
   Json json() const;

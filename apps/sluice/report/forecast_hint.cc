@@ -8,6 +8,10 @@
 #include "base/shown_text.h"
 #include "engine/engine.h"
 #include "engine/generate.h"
+#include "engine/plan/memory_plan.h"
+#include "engine/run_report.h"
+#include "engine/watch/statistics.h"
+#include "store/checkpoint.h"
 
 namespace sluice::app {
 namespace {

@@ -6,8 +6,13 @@
 #include <cstdint>
 
 #include "engine/engine.h"
+#include "engine/run_report.h"
+#include "engine/watch/statistics.h"
 #include "experts/registry.h"
+#include "experts/routing/miss_account.h"
+#include "experts/routing/miss_constraint.h"
 #include "flags/slice_effects.h"
+#include "store/checkpoint.h"
 
 namespace sluice::app {
 namespace {

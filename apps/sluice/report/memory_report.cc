@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "engine/plan/memory_plan.h"
+#include "engine/run_report.h"
 
 namespace sluice::app {
 namespace {

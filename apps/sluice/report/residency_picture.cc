@@ -8,7 +8,11 @@
 
 #include "base/wrapped_text.h"
 #include "engine/engine.h"
+#include "engine/run_report.h"
 #include "experts/core/state_order.h"
+#include "fetch/memory/expert_store.h"
+#include "model/architecture.h"
+#include "store/checkpoint.h"
 
 namespace sluice::app {
 namespace {

@@ -7,9 +7,17 @@
 #include "engine/engine.h"
 #include "engine/generate.h"
 #include "engine/read_forecast.h"
+#include "engine/run_report.h"
+#include "engine/watch/statistics.h"
+#include "experts/prefetch/prefetch_trial.h"
 #include "experts/registry.h"
+#include "experts/routing/miss_account.h"
+#include "experts/routing/miss_constraint.h"
+#include "fetch/memory/expert_store.h"
+#include "fetch/memory/fetch_counters.h"
 #include "flags/slice_effects.h"
 #include "report/forecast_hint.h"
+#include "store/checkpoint.h"
 
 namespace sluice::app {
 namespace {

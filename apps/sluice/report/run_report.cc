@@ -7,13 +7,24 @@
 
 #include "base/duration.h"
 #include "base/wrapped_text.h"
-#include "engine/engine.h"
 #include "engine/generate.h"
+#include "engine/plan/memory_plan.h"
+#include "engine/plan/pool_plan.h"
 #include "engine/read_forecast.h"
+#include "engine/run_report.h"
+#include "engine/watch/statistics.h"
+#include "experts/prefetch/prefetch_trial.h"
+#include "experts/routing/miss_account.h"
+#include "experts/routing/miss_constraint.h"
+#include "fetch/memory/expert_store.h"
+#include "fetch/memory/fetch_counters.h"
+#include "model/architecture.h"
+#include "model/config.h"
 #include "report/forecast_hint.h"
 #include "report/loss_rows.h"
 #include "report/memory_report.h"
 #include "report/run_json.h"
+#include "store/checkpoint.h"
 
 namespace sluice::app {
 namespace {

@@ -6,6 +6,12 @@
 #include <vector>
 
 #include "base/error.h"
+#include "engine/forward/dense_weights.h"
+#include "engine/forward/embedding.h"
+#include "engine/forward/moe_block.h"
+#include "engine/forward/workspace.h"
+#include "engine/session/rope_table.h"
+#include "engine/session/sequence.h"
 #include "kernels/attention/attention.h"
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/products/products.h"
@@ -37,6 +43,8 @@ LayerRun::LayerRun(const kernels::Context& kernels, const model::ModelConfig& co
       logit_rows_(workspace.shape().logit_rows),
       positions_(workspace.shape().positions),
       encoder_positions_(workspace.shape().encoder_positions) {}
+
+void LayerRun::embed(Embedding& embedding) { embedding.rows(step_.tokens, w_.hidden); }
 
 void LayerRun::turn_to_positions(const RopeTable& rope) {
   for (const SequenceSpan& span : step_.spans)

@@ -3,18 +3,26 @@
 // workspace.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
+#include <span>
 
-#include "engine/forward/dense_weights.h"
-#include "engine/forward/embedding.h"
-#include "engine/forward/moe_block.h"
-#include "engine/forward/workspace.h"
-#include "engine/session/rope_table.h"
+#include "codec/matrix_format.h"
+#include "engine/session/attention_dims.h"
 #include "engine/session/step.h"
+#include "kernels/attention/attention.h"
 #include "kernels/context.h"
-#include "model/config.h"
+#include "model/architecture.h"
 
 namespace sluice::engine {
+
+class DenseWeights;     // dense_weights.h
+class Embedding;        // embedding.h
+class MoeBlock;         // moe_block.h
+class RopeTable;        // engine/session/rope_table.h
+struct Workspace;       // workspace.h
+class WorkspaceBuffer;  // workspace.h
 
 // Lives for some layers of one step. Thread-compatible. All references must outlive it.
 class LayerRun {
@@ -27,7 +35,7 @@ class LayerRun {
   bool sparse() const { return config_.sparse[layer_]; }
   const model::ModelConfig& config() const { return config_; }
 
-  void embed(Embedding& embedding) { embedding.rows(step_.tokens, w_.hidden); }
+  void embed(Embedding& embedding);
   void begin_layer(std::size_t layer) { layer_ = layer; }
   void turn_to_positions(const RopeTable& rope);  // makes the angles of the step's positions, for RoPE
 

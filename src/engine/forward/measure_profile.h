@@ -1,18 +1,27 @@
 // Measures a profile on this machine with the model's own weights and the engine's own code. SPEC §1.3.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 
-#include "base/machine/thread_pool.h"
 #include "base/stop_request.h"
-#include "device/accountant.h"
-#include "engine/forward/workspace.h"
 #include "engine/plan/profile.h"
-#include "fetch/memory/expert_store.h"
-#include "fetch/weight_files.h"
 #include "kernels/context.h"
 
+namespace sluice {
+class ThreadPool;
+namespace device {
+class Accountant;
+}
+namespace fetch {
+class WeightFiles;
+}
+}  // namespace sluice
+
 namespace sluice::engine {
+
+class WorkspaceBuffer;  // engine/forward/workspace.h
 
 struct MeasureOptions {
   std::size_t repeats = 9;          // for every cost

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/stopwatch.h"
 #include "engine/forward/unit/device_plan_of.h"
+#include "engine/session/sequence.h"
 #include "experts/core/state_order.h"
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/products/products.h"

@@ -1,5 +1,7 @@
 #include "engine/forward/pass_counts.h"
 
+#include "fetch/memory/expert_store.h"
+
 namespace sluice::engine {
 
 void PassCounts::start(const fetch::ExpertStore& experts) {

@@ -4,7 +4,11 @@
 #include <chrono>
 
 #include "engine/watch/statistics.h"
-#include "fetch/memory/expert_store.h"
+#include "fetch/memory/fetch_counters.h"
+
+namespace sluice::fetch {
+class ExpertStore;
+}
 
 namespace sluice::engine {
 

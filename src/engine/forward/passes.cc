@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/setting.h"
+#include "engine/session/sequence.h"
 #include "model/token_ids.h"
 
 namespace sluice::engine {

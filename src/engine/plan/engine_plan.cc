@@ -7,7 +7,10 @@
 
 #include "base/error.h"
 #include "base/setting.h"
+#include "experts/routing/routing_script.h"
 #include "experts/routing/slice_names.h"
+#include "model/architecture.h"
+#include "store/checkpoint.h"
 
 namespace sluice::engine {
 namespace {

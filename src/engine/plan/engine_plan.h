@@ -17,8 +17,13 @@
 #include "engine/plan/options.h"
 #include "experts/combination.h"
 #include "experts/registry.h"
-#include "model/architecture.h"
-#include "store/checkpoint.h"
+
+namespace sluice::model {
+struct Model;
+}
+namespace sluice::store {
+class Checkpoint;
+}
 
 namespace sluice::engine {
 

@@ -1,31 +1,37 @@
 // The options of a running model.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/dtype.h"
 #include "base/machine/cpu.h"
 #include "codec/slices/sliced_matrix.h"
 #include "engine/plan/profile.h"
-#include "experts/cache/residency.h"
-#include "experts/placement/placement.h"
-#include "experts/registry.h"
+#include "experts/cache/slice_rules.h"
+#include "experts/routing/constraint_config.h"
 #include "experts/routing/loss_guard.h"
-#include "experts/routing/routing_script.h"
-#include "fetch/memory/expert_store.h"
-#include "fetch/weight_files.h"
+#include "experts/routing/precision.h"
+#include "experts/routing/router_config.h"
+#include "fetch/fetch_options.h"
 #include "kernels/context.h"
-#include "kernels/products/scratch.h"
-#include "model/config.h"
-#include "store/checkpoint.h"
+
+namespace sluice::experts {
+class Placement;
+class Residency;
+class RoutingScript;
+}  // namespace sluice::experts
 
 namespace sluice::engine {
 
 class ComputeUnit;  // engine/forward/unit/compute_unit.h
+struct UnitParts;   // unit_parts.h
 
 enum class Math {
   kAuto,  // the key/value cache is BF16
@@ -47,16 +53,6 @@ std::string_view cache_scope_name(CacheScope scope);
 Keep parse_keep(std::string_view text);
 std::string_view keep_name(Keep keep);
 DenseForm parse_dense(std::string_view text);
-
-// What a compute unit may need of its engine, and must not outlive.
-struct UnitParts {
-  const kernels::Context& kernels;
-  codec::SliceView low_view;  // that a lone MSB slice stands for
-  const model::ModelConfig& config;
-  fetch::ExpertStore& store;
-  std::size_t tokens;  // the most of a step
-  kernels::ScratchShape scratch;
-};
 
 // A compute unit beside the host, and what divides the experts of a layer between the two.
 struct SecondUnit {

@@ -8,6 +8,9 @@
 
 #include "base/error.h"
 #include "base/setting.h"
+#include "fetch/memory/expert_store.h"
+#include "model/architecture.h"
+#include "store/checkpoint.h"
 
 namespace sluice::engine {
 namespace {

@@ -4,13 +4,22 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/bytes.h"
 #include "base/json/json.h"
 #include "experts/schedule/expert_costs.h"
-#include "fetch/memory/expert_store.h"
-#include "model/architecture.h"
-#include "store/checkpoint.h"
+
+namespace sluice::fetch {
+class ExpertStore;
+}
+namespace sluice::model {
+struct Model;
+}
+namespace sluice::store {
+class Checkpoint;
+}
 
 namespace sluice::engine {
 

@@ -7,6 +7,11 @@
 #include "base/error_of.h"
 #include "base/json/json_pointer.h"
 #include "engine/engine.h"
+#include "engine/forward/measure_profile.h"
+#include "engine/run_report.h"
+#include "engine/watch/statistics.h"
+#include "fetch/memory/expert_store.h"
+#include "model/architecture.h"
 #include "store/source/open_checkpoint.h"
 
 namespace sluice::engine {

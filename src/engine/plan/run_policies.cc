@@ -1,5 +1,6 @@
 #include "engine/plan/run_policies.h"
 
+#include "experts/cache/cache_policies.h"
 #include "experts/cache/residency.h"
 
 namespace sluice::engine {

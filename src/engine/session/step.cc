@@ -2,7 +2,13 @@
 
 #include <algorithm>
 
+#include "engine/session/sequence.h"
+
 namespace sluice::engine {
+
+std::size_t Step::position(const SequenceSpan& span) const {
+  return encoder_begin.value_or(span.sequence->length());
+}
 
 StepKind Step::kind() const {
   const bool prompt =

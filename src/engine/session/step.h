@@ -7,11 +7,12 @@
 #include <span>
 #include <vector>
 
-#include "engine/session/sequence.h"
 #include "experts/core/sequence_span.h"
 #include "tokenizer/text/token_id.h"
 
 namespace sluice::engine {
+
+class Sequence;  // sequence.h
 
 using experts::StepKind;
 
@@ -36,9 +37,7 @@ struct Step {
   std::optional<std::size_t> encoder_begin = std::nullopt;
 
   StepKind kind() const;  // experts::step_kind
-  std::size_t position(const SequenceSpan& span) const {
-    return encoder_begin.value_or(span.sequence->length());
-  }
+  std::size_t position(const SequenceSpan& span) const;
 };
 
 // The spans as policies see them; replaces `out`.

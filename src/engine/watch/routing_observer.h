@@ -2,7 +2,6 @@
 // about it.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -41,31 +40,15 @@ class RoutingObserver {
 // Several observers as one, called in the order in which they were added.
 class ObserverList final : public RoutingObserver {
  public:
-  void add(RoutingObserver* observer) { observers_.push_back(observer); }  // must outlive this
-  bool empty() const { return observers_.empty(); }
-  void on_step(const Step& step) override {
-    for (RoutingObserver* observer : observers_) observer->on_step(step);
-  }
-  void on_resume(const Step& step) override {
-    for (RoutingObserver* observer : observers_) observer->on_resume(step);
-  }
-  void on_inputs(std::uint32_t sparse_layer, std::span<const float> inputs) override {
-    for (RoutingObserver* observer : observers_) observer->on_inputs(sparse_layer, inputs);
-  }
-  void on_routing(const experts::ScoresView& scores, const experts::Routing& routing) override {
-    for (RoutingObserver* observer : observers_) observer->on_routing(scores, routing);
-  }
-  void on_decisions(std::uint32_t sparse_layer, const experts::EventOutcome& outcome) override {
-    for (RoutingObserver* observer : observers_) observer->on_decisions(sparse_layer, outcome);
-  }
-  bool wants_ahead() const override {
-    return std::ranges::any_of(observers_,
-                               [](const RoutingObserver* observer) { return observer->wants_ahead(); });
-  }
-  void on_ahead(std::string_view predictor, const experts::ScoresView& next) override {
-    for (RoutingObserver* observer : observers_)
-      if (observer->wants_ahead()) observer->on_ahead(predictor, next);
-  }
+  void add(RoutingObserver* observer);  // must outlive this
+  bool empty() const;
+  void on_step(const Step& step) override;
+  void on_resume(const Step& step) override;
+  void on_inputs(std::uint32_t sparse_layer, std::span<const float> inputs) override;
+  void on_routing(const experts::ScoresView& scores, const experts::Routing& routing) override;
+  void on_decisions(std::uint32_t sparse_layer, const experts::EventOutcome& outcome) override;
+  bool wants_ahead() const override;
+  void on_ahead(std::string_view predictor, const experts::ScoresView& next) override;
 
  private:
   std::vector<RoutingObserver*> observers_;

@@ -4,6 +4,8 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "engine/engine.h"
+#include "engine/session/sequence.h"
 #include "eval/logits.h"
 #include "eval/tasks/python_text.h"
 
@@ -32,6 +34,8 @@ ChoiceScore choice_score_from_json(const Json& json, const std::string& name) {
 
 ChoiceScorer::ChoiceScorer(engine::Engine& engine, std::size_t prompt)
     : engine_(engine), prompt_(prompt), sequence_(engine.new_sequence()) {}
+
+ChoiceScorer::~ChoiceScorer() = default;
 
 double ChoiceScorer::log_likelihood(const ChoiceRequest& request, const std::function<bool()>& go_on) {
   const std::span<const tokenizer::TokenId> fed = std::span(request.tokens).first(request.fed());

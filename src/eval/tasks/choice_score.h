@@ -10,10 +10,13 @@
 #include <vector>
 
 #include "base/json/json.h"
-#include "engine/engine.h"
 #include "eval/feed.h"
 #include "eval/tasks/choice_item.h"
 #include "eval/tasks/choice_request.h"
+
+namespace sluice::engine {
+class Engine;
+}
 
 namespace sluice::eval {
 
@@ -32,6 +35,7 @@ ChoiceScore choice_score_from_json(const Json& json,
 class ChoiceScorer {
  public:
   ChoiceScorer(engine::Engine& engine, std::size_t prompt = kAllOfIt);
+  ~ChoiceScorer();
   // Calls `go_on` at every scored position: Error(kInterrupted) when it returns false.
   ChoiceScore score(std::span<const ChoiceRequest> requests, const std::function<bool()>& go_on);
 

@@ -5,7 +5,9 @@
 #include <cmath>
 #include <random>
 
+#include "experts/cache/cache_policies.h"
 #include "experts/cache/residency.h"
+#include "experts/prefetch/prefetch.h"
 #include "experts/registry.h"
 
 namespace sluice::experts {

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 
+#include "experts/cache/cache_policies.h"
 #include "experts/cache/residency.h"
 #include "experts/registry.h"
 #include "experts/test_traces.h"

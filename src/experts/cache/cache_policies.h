@@ -7,14 +7,15 @@
 #include <vector>
 
 #include "experts/cache/cache.h"
-#include "experts/cache/slice_lru.h"
-#include "experts/cache/slice_warmup.h"
+#include "experts/cache/pool_rules.h"
+#include "experts/cache/slice_rules.h"
 #include "experts/cache/workload_ema.h"
 #include "experts/cache/workload_window.h"
-#include "experts/cache/zip_pools.h"
-#include "experts/core/requests.h"
+#include "experts/core/pools.h"
 
 namespace sluice::experts {
+
+class RequestList;  // experts/core/requests.h
 
 // Configuration of zip-pools.
 struct PoolsConfig {
@@ -33,23 +34,6 @@ struct PoolsConfig {
   std::optional<Room> room = {};
 
   void validate() const;  // Error(kUsage), (kBudget) if the slots do not fit the room
-};
-
-// Which slices of a prompt's experts the first decode step finds (SPEC §4.6).
-enum class InitialSlices : std::uint8_t {
-  kWarmup,     // those that the warm-up predicts
-  kEmpty,      // none
-  kLastLayer,  // those that slice-lru has kept of the prompt's events
-  kRandom,     // a random draw that fills the cache as the warm-up does
-};
-
-// Configuration of slice-lru.
-struct SlicesConfig {
-  SliceLruRules rules = {};
-  InitialSlices initial = InitialSlices::kWarmup;
-  WarmupRules warmup = {};  // `random` and `seed` are set by `initial` and CacheConfig::seed
-
-  void validate() const;  // Error(kUsage)
 };
 
 // The layers that a cache decides about, for caches that must know them before the first event.

@@ -9,8 +9,14 @@
 #include <set>
 
 #include "base/error.h"
+#include "experts/cache/cache_policies.h"
 #include "experts/cache/residency.h"
+#include "experts/core/pools.h"
+#include "experts/core/requests.h"
+#include "experts/placement/placement.h"
+#include "experts/prefetch/prefetch.h"
 #include "experts/registry.h"
+#include "experts/schedule/scheduler.h"
 #include "experts/test_traces.h"
 
 namespace sluice::experts {

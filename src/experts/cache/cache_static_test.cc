@@ -4,6 +4,7 @@
 #include <random>
 #include <set>
 
+#include "experts/cache/cache_policies.h"
 #include "experts/cache/residency.h"
 #include "experts/registry.h"
 #include "experts/test_traces.h"

@@ -110,6 +110,8 @@ void Residency::clear_outcome() {
   outcome_.trimmed = 0;
 }
 
+void Residency::end_sequence(SequenceId sequence) { std::erase(prompts_, sequence); }
+
 void Residency::follow_prompts(const SliceDemand& slices) {
   const SequenceSpan whole{.kind = slices.prompt ? StepKind::kPrompt : StepKind::kDecode};
   const std::span<const SequenceSpan> spans = slices.spans.empty() ? std::span(&whole, 1) : slices.spans;

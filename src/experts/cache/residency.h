@@ -81,7 +81,7 @@ class Residency final : public ResidencyView {
   const EventOutcome& start();
 
   // The sequence has ended. If only its prompt was being read, the next decoded token of any ends that.
-  void end_sequence(SequenceId sequence) { std::erase(prompts_, sequence); }
+  void end_sequence(SequenceId sequence);
 
   Parts parts(ExpertId id) const override;  // resident now
   Tier tier() const override { return outcome_.tier; }

@@ -8,23 +8,10 @@
 
 #include "experts/cache/cache.h"
 #include "experts/cache/recency_list.h"
+#include "experts/cache/slice_rules.h"
 #include "experts/core/expert_table.h"
 
 namespace sluice::experts {
-
-enum class LsbMiss : std::uint8_t {
-  kFetch,          // always reads the LSB
-  kSkip,           // never reads it: the expert is computed at low precision
-  kFetchIfBudget,  // reads it as far as SliceDemand::lsb_allowance goes
-};
-
-struct SliceLruRules {
-  LsbMiss lsb_miss = LsbMiss::kFetchIfBudget;
-  // Share of the capacity that MSBs leave to LSBs. Only LSBs beyond it are evicted to make room for an MSB.
-  double lsb_reserve = 0;
-
-  void validate() const;  // Error(kUsage)
-};
 
 struct Slice {
   ExpertId id;

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/setting.h"
+#include "experts/cache/cache_policies.h"
 #include "experts/cache/residency.h"
 #include "experts/registry.h"
 

@@ -8,19 +8,10 @@
 
 #include "experts/cache/eviction_order.h"
 #include "experts/cache/slice_lru.h"
+#include "experts/cache/slice_rules.h"
 #include "experts/core/expert_table.h"
 
 namespace sluice::experts {
-
-struct WarmupRules {
-  double kappa = 0.5;  // LSBs that are critical for a smaller share of their expert's tokens leave first
-  double rho = 0.5;    // at most so many LSBs per MSB; 0: no LSB outlives the prompt
-  // A baseline: experts are judged by a random draw instead of by their counts.
-  bool random = false;
-  std::uint64_t seed = 0;
-
-  void validate() const;  // Error(kUsage)
-};
 
 // O(log slices) an admission or eviction. Thread-compatible.
 class SliceWarmup {

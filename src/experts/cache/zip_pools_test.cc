@@ -13,6 +13,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "experts/cache/cache_policies.h"
 #include "experts/cache/residency.h"
 #include "experts/registry.h"
 

@@ -16,6 +16,8 @@
 
 #include "base/error.h"
 #include "experts/registry.h"
+#include "experts/routing/miss_constraint.h"
+#include "experts/routing/router_config.h"
 #include "experts/routing/routing_changes.h"
 #include "experts/routing/testing.h"
 

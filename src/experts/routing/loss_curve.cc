@@ -34,7 +34,11 @@ void make_monotone(std::vector<LossPoint>& points) {
 
 }  // namespace
 
-LossCurve::LossCurve(std::vector<LossPoint> points) {
+LossCurve::LossCurve() : knots_(1) {}
+
+std::span<const LossPoint> LossCurve::knots() const { return knots_; }
+
+LossCurve::LossCurve(std::vector<LossPoint> points) : knots_(1) {
   for (const LossPoint& point : points)
     if (!(point.amount >= 0 && point.amount <= 1) || !std::isfinite(point.loss))
       throw Error(ErrorKind::kInvalid, "a measured loss is not a valid point of its curve")

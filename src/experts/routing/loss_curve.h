@@ -17,17 +17,17 @@ struct LossPoint {
 // known. Immutable: thread-safe.
 class LossCurve {
  public:
-  LossCurve() = default;  // only (0, 0) is known
+  LossCurve();  // only (0, 0) is known
   // Points in any order; several points of one amount count as their mean. Losses below 0 are noise and count
   // as 0. Error(kInvalid) for an amount outside [0, 1] and for a loss that is not finite.
   explicit LossCurve(std::vector<LossPoint> points);
 
   double at(double amount) const;  // infinite beyond the last point; REQUIRES: amount >= 0
   double most(double loss) const;  // the largest known amount of at most this loss; loss < 0: 0
-  std::span<const LossPoint> knots() const { return knots_; }
+  std::span<const LossPoint> knots() const;
 
  private:
-  std::vector<LossPoint> knots_{{}};  // ascending in amount; never falling in loss
+  std::vector<LossPoint> knots_;  // ascending in amount; never falling in loss
 };
 
 }  // namespace sluice::experts

@@ -4,9 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/setting.h"
-#include "experts/core/unit_interval.h"
-#include "experts/core/value_names.h"
+#include "experts/routing/loss_guard.h"
 
 namespace sluice::experts {
 namespace {
@@ -44,15 +42,7 @@ bool over(const MissLimit& limit, const Cost& cost) {
 
 bool is_read(Standing one) { return one == Standing::kMissing || one == Standing::kPartial; }
 
-constexpr std::string_view kModes[] = {"none", "boost", "adaptive", "hard"};  // by value
-
 }  // namespace
-
-ConstraintMode constraint_mode(std::string_view name) {
-  return value_named<ConstraintMode>(Setting::kConstraint, kModes, name);
-}
-
-std::string_view constraint_name(ConstraintMode mode) { return kModes[static_cast<std::size_t>(mode)]; }
 
 Replacement replace_missing(const MissLimit& limit, std::span<const std::uint32_t> ranking,
                             std::span<const double> score, std::span<const Standing> standing,
@@ -98,14 +88,6 @@ Replacement replace_missing(const MissLimit& limit, std::span<const std::uint32_
   }
   result.violation = !cost.nothing() && over(limit, cost);
   return result;
-}
-
-void ConstraintConfig::validate() const {
-  require_in_unit("the limit of the miss rate", limit);
-  require_in_unit("lambda", lambda);
-  require_in_unit("eta", eta);
-  if (low.empty() || !high.has_all(low))
-    throw Error(ErrorKind::kUsage, "an expert's low view is no part of its high one");
 }
 
 MissConstraint::MissConstraint(const ConstraintConfig& config, const ExpertSizes& sizes,

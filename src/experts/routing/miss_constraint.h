@@ -5,16 +5,17 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string_view>
 #include <unordered_map>
 #include <vector>
 
 #include "experts/core/residency_view.h"
 #include "experts/core/sequence_span.h"
-#include "experts/routing/loss_guard.h"
+#include "experts/routing/constraint_config.h"
 #include "experts/routing/miss_account.h"
 
 namespace sluice::experts {
+
+class LossGuard;  // loss_guard.h
 
 // How much of an expert is in memory when a token is routed.
 enum class Standing : std::uint8_t {
@@ -54,30 +55,6 @@ struct MassLimit {
 Replacement replace_missing(const MissLimit& limit, std::span<const std::uint32_t> ranking,
                             std::span<const double> score, std::span<const Standing> standing,
                             std::uint32_t top_j, std::vector<std::uint32_t>& selection, MassLimit mass = {});
-
-enum class ConstraintMode : std::uint8_t {
-  kNone,      // only keeps the account
-  kBoost,     // a fixed lambda
-  kAdaptive,  // a lambda that follows the miss rate
-  kHard,      // replaces missing experts
-};
-
-ConstraintMode constraint_mode(std::string_view name);  // none, boost, adaptive, hard; Error(kUsage)
-std::string_view constraint_name(ConstraintMode mode);
-
-struct ConstraintConfig {
-  ConstraintMode mode = ConstraintMode::kNone;
-  double limit = 0.05;              // m*, of the HBN miss rate: kAdaptive, kHard. [0, 1]
-  double lambda = 0;                // for cache-prior: kBoost, kHard; kAdaptive starts with it. [0, 1]
-  double eta = 0.05;                // kAdaptive: how fast lambda follows
-  std::uint32_t top_j = 0;          // kHard: how many best experts of a token are never replaced
-  std::uint32_t exempt_steps = 10;  // the first decode steps of a sequence, which are free and not accounted
-  // The parts of an expert that any use needs (least_parts), and the parts that normalise the rate; equal in
-  // families without slices.
-  Parts low = Part::kMsb, high = Part::kMsb | Part::kLsb;
-
-  void validate() const;  // Error(kUsage)
-};
 
 // One per run: the rate is that of all sequences together. begin_step begins a step; in a step of decoded
 // tokens, routers ask for each layer, and on_event follows each layer; end_step ends a step that did not

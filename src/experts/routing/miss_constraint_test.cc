@@ -14,8 +14,10 @@
 #include <string>
 
 #include "base/error.h"
+#include "experts/cache/cache_policies.h"
 #include "experts/registry.h"
 #include "experts/routing/precision.h"
+#include "experts/routing/router_config.h"
 
 namespace sluice::experts {
 namespace {

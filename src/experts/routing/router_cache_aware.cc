@@ -11,6 +11,7 @@
 #include "base/setting.h"
 #include "experts/core/unit_interval.h"
 #include "experts/routing/cached_choice.h"
+#include "experts/routing/miss_constraint.h"
 #include "experts/routing/router_config.h"
 #include "experts/routing/selection.h"
 

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <memory>
 
-#include "experts/routing/miss_constraint.h"
 #include "experts/routing/router.h"
 
 namespace sluice::experts {
@@ -20,7 +19,8 @@ struct CacheAwareRules {
   void validate_for(std::uint32_t experts) const;
 };
 
-class RoutingScript;
+class MissConstraint;  // miss_constraint.h
+class RoutingScript;   // routing_script.h
 
 struct RouterConfig {
   SelectRule select = {};

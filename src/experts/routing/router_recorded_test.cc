@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "experts/core/residency_view.h"
 #include "experts/registry.h"
+#include "experts/routing/router_config.h"
 #include "experts/routing/routing_script.h"
 
 namespace sluice::experts {

@@ -2,7 +2,10 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "experts/placement/placement.h"
+#include "experts/prefetch/prefetch.h"
 #include "experts/registry.h"
+#include "experts/schedule/scheduler.h"
 
 namespace sluice::experts {
 namespace {

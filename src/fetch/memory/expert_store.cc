@@ -6,6 +6,12 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/machine/thread_pool.h"
+#include "fetch/fetch_executor.h"
+#include "fetch/memory/ahead_queue.h"
+#include "fetch/memory/expert_buffers.h"
+#include "fetch/memory/expert_table.h"
+#include "fetch/weight_files.h"
 
 namespace sluice::fetch {
 
@@ -14,17 +20,47 @@ using experts::ExpertId;
 using experts::Part;
 using experts::Parts;
 
+struct ExpertStore::Machinery {
+  Machinery(const store::Checkpoint& checkpoint, const model::Model& model, WeightFiles& files,
+            ThreadPool& pool, Isa isa, device::Accountant& accountant)
+      : experts(checkpoint, model),
+        buffers(experts, accountant),
+        executor(files, pool, isa, checkpoint.codec()),
+        ahead(experts, buffers, executor, spare_jobs) {}
+
+  ExpertTable experts;
+  ExpertBuffers buffers;
+  SpareJobs spare_jobs;
+  std::vector<FetchTask> tasks_to_start;  // scratch
+  FetchExecutor executor;
+  AheadQueue ahead;
+};
+
 ExpertStore::ExpertStore(const store::Checkpoint& checkpoint, const model::Model& model, WeightFiles& files,
                          ThreadPool& pool, Isa isa, device::Accountant& accountant)
     : files_(files),
       threads_(pool.threads()),
-      experts_(checkpoint, model),
-      buffers_(experts_, accountant),
-      active_(experts_.size(), false),
-      executor_(files, pool, isa, checkpoint.codec()),
-      ahead_(experts_, buffers_, executor_, spare_jobs_) {}
+      machinery_(std::make_unique<Machinery>(checkpoint, model, files, pool, isa, accountant)),
+      experts_(machinery_->experts),
+      buffers_(machinery_->buffers),
+      spare_jobs_(machinery_->spare_jobs),
+      executor_(machinery_->executor),
+      ahead_(machinery_->ahead),
+      active_(experts_.size(), false) {}
 
 ExpertStore::~ExpertStore() { abandon_event(); }
+
+const experts::ExpertSizes& ExpertStore::sizes() const { return experts_; }
+bool ExpertStore::split() const { return experts_.all_split(); }
+bool ExpertStore::sliced() const { return experts_.named_parts(); }
+bool ExpertStore::can_be_packed() const { return experts_.can_be_packed(); }
+std::span<const codec::MatrixFormat* const> ExpertStore::formats() const { return experts_.formats(); }
+Bytes ExpertStore::bytes_per_expert() const { return experts_.largest_view(); }
+Bytes ExpertStore::largest_read() const { return experts_.largest_read(); }
+experts::ExpertCosts ExpertStore::assumed_costs() const { return experts_.assumed_costs(threads_); }
+const PrefetchCounters& ExpertStore::prefetch_counters() const { return ahead_.counters(); }
+const ExpertLayout& ExpertStore::layout(ExpertId id) const { return experts_[id].layout; }
+void ExpertStore::record(Timeline* timeline) { executor_.record(timeline); }
 
 void ExpertStore::compute_packed(bool packed) {
   compute_packed_ = packed && can_be_packed();
@@ -204,23 +240,23 @@ std::size_t ExpertStore::take_first() {
 
 void ExpertStore::start_first(std::size_t count) {
   const auto end = waiting_.begin() + static_cast<std::ptrdiff_t>(count);
-  tasks_to_start_.clear();
+  std::vector<FetchTask>& tasks = machinery_->tasks_to_start;
+  tasks.clear();
   block_end_.clear();
   std::uint32_t position = 0;
   for (const std::uint32_t block : order_.schedule.block_end) {
     for (; position < block; ++position) {
       const experts::Task& task = order_.tasks[order_.schedule.order[position]];
       ExpertInMemory& expert = experts_[task.expert];
-      if (std::find(waiting_.begin(), end, &expert) != end)
-        tasks_to_start_.push_back({expert.job.get(), task.tensor});
+      if (std::find(waiting_.begin(), end, &expert) != end) tasks.push_back({expert.job.get(), task.tensor});
     }
-    if (!tasks_to_start_.empty() && (block_end_.empty() || tasks_to_start_.size() > block_end_.back()))
-      block_end_.push_back(static_cast<std::uint32_t>(tasks_to_start_.size()));
+    if (!tasks.empty() && (block_end_.empty() || tasks.size() > block_end_.back()))
+      block_end_.push_back(static_cast<std::uint32_t>(tasks.size()));
   }
   for (auto expert = waiting_.begin(); expert != end; ++expert) (*expert)->enter(ExpertStage::kFetching);
   running_.insert(running_.end(), waiting_.begin(), end);
   waiting_.erase(waiting_.begin(), end);
-  executor_.start(tasks_to_start_, block_end_);
+  executor_.start(tasks, block_end_);
 }
 
 std::optional<ExpertStore::Pin> ExpertStore::next() {

@@ -9,22 +9,34 @@
 #include <span>
 #include <vector>
 
+#include "base/machine/cpu.h"
 #include "device/accountant.h"
 #include "experts/cache/residency.h"
 #include "experts/core/demand.h"
 #include "experts/core/ids.h"
 #include "experts/prefetch/prefetch.h"
+#include "experts/schedule/expert_costs.h"
 #include "experts/schedule/read_order.h"
 #include "fetch/expert_view.h"
-#include "fetch/fetch_executor.h"
-#include "fetch/memory/ahead_queue.h"
-#include "fetch/memory/expert_buffers.h"
-#include "fetch/memory/expert_table.h"
 #include "fetch/memory/fetch_counters.h"
-#include "fetch/weight_files.h"
-#include "model/architecture.h"
+
+namespace sluice {
+class ThreadPool;
+namespace model {
+struct Model;
+}
+}  // namespace sluice
 
 namespace sluice::fetch {
+
+class AheadQueue;  // these, and ExpertInMemory, are only for the store's own files
+class ExpertBuffers;
+class ExpertTable;
+class FetchExecutor;
+class SpareJobs;
+class Timeline;     // fetch/timeline.h
+class WeightFiles;  // fetch/weight_files.h
+struct ExpertInMemory;
 
 struct ExpertStoreOptions {
   Bytes capacity = 0;  // bytes of resident experts, in any state
@@ -50,26 +62,26 @@ class ExpertStore {
   ~ExpertStore();  // waits for reads in flight
 
   // Sizes as residency counts them: those that are charged, so that logical and physical bytes agree.
-  const experts::ExpertSizes& sizes() const { return experts_; }
+  const experts::ExpertSizes& sizes() const;
   // Every expert is stored as sm and exp, so states C, S and E exist.
-  bool split() const { return experts_.all_split(); }
-  bool sliced() const { return experts_.named_parts(); }  // every expert is stored as msb and lsb
+  bool split() const;
+  bool sliced() const;  // every expert is stored as msb and lsb
   // All are in tiles with their matrices' own columns.
-  bool can_be_packed() const { return experts_.can_be_packed(); }
+  bool can_be_packed() const;
   // The formats that experts' matrices have in views, each once.
-  std::span<const codec::MatrixFormat* const> formats() const { return experts_.formats(); }
+  std::span<const codec::MatrixFormat* const> formats() const;
   // Call before configure(). Experts that will not stay in state F are computed with in their stored form, in
   // the view `packed`, as soon as their parts are in memory and checked.
   void compute_packed(bool packed);
   Bytes least_staging() const;  // for one expert of any kind on its way
   // Largest resident size (state F, or both slices).
-  Bytes bytes_per_expert() const { return experts_.largest_view(); }
-  Bytes largest_read() const { return experts_.largest_read(); }  // in memory, of all parts of an expert
+  Bytes bytes_per_expert() const;
+  Bytes largest_read() const;        // in memory, of all parts of an expert
   Bytes staging_per_expert() const;  // the most staging that one more expert on its way takes
   // Call once, before the first event.
   void configure(const ExpertStoreOptions& options);
   // Costs that hold until some are measured.
-  experts::ExpertCosts assumed_costs() const { return experts_.assumed_costs(threads_); }
+  experts::ExpertCosts assumed_costs() const;
 
   // An event has two calls. No event may be running.
   //
@@ -115,12 +127,12 @@ class ExpertStore {
   // Not for slices.
   experts::State state(experts::ExpertId id) const { return experts::state_of(parts(id)); }
   ExpertCounters counters() const;
-  const PrefetchCounters& prefetch_counters() const { return ahead_.counters(); }
+  const PrefetchCounters& prefetch_counters() const;
   Bytes resident_bytes() const;                  // of all parts
   Bytes disk_bytes(experts::ExpertId id) const;  // bytes that reading the whole expert asks of the disk
-  const ExpertLayout& layout(experts::ExpertId id) const { return experts_[id].layout; }
+  const ExpertLayout& layout(experts::ExpertId id) const;
   // Records every operation (null: stops). Not during an event.
-  void record(Timeline* timeline) { executor_.record(timeline); }
+  void record(Timeline* timeline);
 
  private:
   void drop_evicted(const experts::EventOutcome& outcome, const experts::Demand& demand);
@@ -135,8 +147,13 @@ class ExpertStore {
 
   WeightFiles& files_;
   const unsigned threads_;
-  ExpertTable experts_;
-  ExpertBuffers buffers_;
+  struct Machinery;  // owns what the next references name
+  const std::unique_ptr<Machinery> machinery_;
+  ExpertTable& experts_;
+  ExpertBuffers& buffers_;
+  SpareJobs& spare_jobs_;
+  FetchExecutor& executor_;
+  AheadQueue& ahead_;
   bool compute_packed_ = false, synchronous_ = false;
   // State of the running event.
   std::vector<ExpertInMemory*> ready_;           // in stage kReady
@@ -144,15 +161,11 @@ class ExpertStore {
   std::vector<ExpertInMemory*> running_;         // in stage kFetching, or kInUse with a job
   std::vector<experts::MissingExpert> missing_;  // as prepare() found them
   experts::ReadOrder order_;
-  std::vector<bool> active_;  // scratch, by ExpertTable::index
-  SpareJobs spare_jobs_;
-  std::vector<FetchTask> tasks_to_start_;  // scratch
-  std::vector<std::uint32_t> block_end_;   // scratch
-  std::size_t to_hand_out_ = 0;            // in the running event
+  std::vector<bool> active_;              // scratch, by ExpertTable::index
+  std::vector<std::uint32_t> block_end_;  // scratch
+  std::size_t to_hand_out_ = 0;           // in the running event
   std::size_t pins_ = 0;
   ExpertCounters counters_;
-  FetchExecutor executor_;
-  AheadQueue ahead_;
 };
 
 // Keeps one view alive. Move-only; the destructor unpins. Must not outlive the store.

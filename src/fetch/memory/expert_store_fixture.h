@@ -12,10 +12,14 @@
 #include <vector>
 
 #include "base/files/scratch_directory.h"
+#include "base/machine/thread_pool.h"
 #include "codec/exponents/plane_decoder.h"
 #include "device/space.h"
 #include "experts/registry.h"
+#include "fetch/fetch_options.h"
 #include "fetch/memory/expert_store.h"
+#include "fetch/weight_files.h"
+#include "model/architecture.h"
 #include "model/pack_plan.h"
 #include "store/pack/pack.h"
 #include "store/source/open_checkpoint.h"

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/float16.h"
+#include "base/machine/thread_pool.h"
 #include "kernels/attention/attention_impl.h"
 #include "kernels/kernel_table.h"
 #include "kernels/split.h"

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <string>
 
+#include "base/machine/thread_pool.h"
 #include "kernels/test_data.h"
 
 namespace sluice::kernels {

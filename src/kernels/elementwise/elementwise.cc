@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/machine/thread_pool.h"
 #include "kernels/elementwise/elementwise_impl.h"
 #include "kernels/kernel_table.h"
 #include "kernels/split.h"

@@ -3,6 +3,7 @@
 #include <functional>
 #include <limits>
 
+#include "base/machine/thread_pool.h"
 #include "kernels/elementwise/elementwise_impl.h"
 #include "kernels/kernel_table.h"
 #include "kernels/test_data.h"

@@ -1,4 +1,5 @@
 // Products with formats that have no kernels: rows become fp32 words first.
+#include "base/machine/thread_pool.h"
 #include "kernels/products/format_kernels.h"
 #include "kernels/products/input_form.h"
 #include "kernels/products/scratch.h"

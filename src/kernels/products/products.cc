@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/machine/thread_pool.h"
 #include "device/space.h"
 #include "kernels/products/format_kernels.h"
 #include "kernels/products/input_form.h"

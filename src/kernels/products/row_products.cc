@@ -1,6 +1,7 @@
 // Products whose kernels read the planes of a matrix: words, slices, codes.
 #include <algorithm>
 
+#include "base/machine/thread_pool.h"
 #include "kernels/products/codes/activation_codes.h"
 #include "kernels/products/format_kernels.h"
 #include "kernels/products/input_form.h"

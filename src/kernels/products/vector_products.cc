@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/machine/thread_pool.h"
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/elementwise/elementwise_impl.h"
 #include "kernels/kernel_table.h"

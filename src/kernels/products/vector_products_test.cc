@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/machine/thread_pool.h"
 #include "codec/slices/int8_matrix.h"
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/products/packed/packed_test_data.h"

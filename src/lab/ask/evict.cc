@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <vector>
 
+#include "experts/cache/cache_policies.h"
 #include "experts/cache/residency.h"
 #include "experts/core/equal_sizes.h"
+#include "experts/core/requests.h"
 #include "experts/registry.h"
 #include "lab/ask/fields.h"
 #include "lab/ask/functions.h"

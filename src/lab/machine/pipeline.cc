@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/setting.h"
+#include "experts/cache/cache_policies.h"
 #include "experts/core/equal_sizes.h"
 #include "experts/core/state_order.h"
 #include "experts/layer_decider.h"

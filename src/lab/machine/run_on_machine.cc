@@ -3,6 +3,14 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "engine/engine.h"
+#include "engine/forward/dense_choice.h"
+#include "engine/forward/dense_weights.h"
+#include "engine/run_report.h"
+#include "engine/watch/statistics.h"
+#include "fetch/memory/expert_store.h"
+#include "model/architecture.h"
+#include "store/checkpoint.h"
 
 namespace sluice::lab {
 namespace {

@@ -6,12 +6,16 @@
 #include <span>
 #include <vector>
 
-#include "engine/engine.h"
 #include "engine/watch/routing_observer.h"
+#include "engine/watch/statistics.h"
 #include "experts/routing/precision.h"
 #include "lab/machine/expert_phase.h"
 #include "lab/machine/machine.h"
 #include "lab/machine/sliced_model.h"
+
+namespace sluice::engine {
+class Engine;
+}
 
 namespace sluice::lab {
 

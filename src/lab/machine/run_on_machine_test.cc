@@ -7,7 +7,14 @@
 #include <memory>
 #include <random>
 
+#include "engine/engine.h"
+#include "engine/forward/dense_choice.h"
+#include "engine/forward/dense_weights.h"
+#include "engine/plan/engine_plan.h"
+#include "engine/plan/options.h"
+#include "engine/run_report.h"
 #include "experts/decision_log.h"
+#include "fetch/memory/expert_store.h"
 #include "lab/machine/machine_replay.h"
 #include "lab/replay/routing_recorder.h"
 #include "model/pack_plan.h"

@@ -1,6 +1,7 @@
 #include "lab/replay/routing_recorder.h"
 
 #include "base/error.h"
+#include "engine/session/sequence.h"
 
 namespace sluice::lab {
 

@@ -1,9 +1,9 @@
 // The routing of a run, kept in memory in the form that replays walk.
 #pragma once
 
-#include "engine/engine.h"
 #include "engine/watch/routing_observer.h"
 #include "lab/replay/routed_steps.h"
+#include "model/config.h"
 
 namespace sluice::lab {
 

@@ -12,6 +12,8 @@
 #include "base/files/temporary_directory.h"
 #include "codec/slices/quantiser_variants.h"
 #include "engine/engine.h"
+#include "engine/run_report.h"
+#include "engine/watch/statistics.h"
 #include "eval/feed.h"
 #include "eval/reference_windows.h"
 #include "lab/machine/run_on_machine.h"

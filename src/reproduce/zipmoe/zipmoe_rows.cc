@@ -8,6 +8,9 @@
 #include <utility>
 
 #include "base/setting.h"
+#include "engine/plan/options.h"
+#include "engine/plan/profile.h"
+#include "model/architecture.h"
 #include "reproduce/zipmoe/zipmoe_systems.h"
 
 namespace sluice::reproduce {

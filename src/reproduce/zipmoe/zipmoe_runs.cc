@@ -7,8 +7,17 @@
 
 #include "base/error.h"
 #include "base/setting.h"
+#include "engine/engine.h"
+#include "engine/plan/engine_plan.h"
+#include "engine/plan/memory_plan.h"
+#include "engine/plan/options.h"
+#include "engine/plan/profile.h"
+#include "engine/run_report.h"
 #include "experts/registry.h"
+#include "fetch/memory/expert_store.h"
+#include "model/architecture.h"
 #include "reproduce/zipmoe/zipmoe_replay.h"
+#include "tokenizer/tokenizer.h"
 
 namespace sluice::reproduce {
 namespace {

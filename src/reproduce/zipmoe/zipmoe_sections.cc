@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/plan/options.h"
+#include "engine/plan/profile.h"
+#include "model/architecture.h"
 #include "reproduce/zipmoe/zipmoe_systems.h"
 
 namespace sluice::reproduce {

@@ -12,6 +12,7 @@
 #include "device/device.h"
 #include "engine/forward/unit/compute_unit.h"
 #include "engine/plan/options.h"
+#include "engine/plan/unit_parts.h"
 #include "fetch/device/device_store.h"
 #include "kernels/context.h"
 

@@ -7,6 +7,7 @@
 #include <limits>
 #include <vector>
 
+#include "base/machine/thread_pool.h"
 #include "kernels/products/codes/int8_matmul_impl.h"
 #include "kernels/products/codes/integer_impl.h"
 #include "kernels/products/vector_products_impl.h"

@@ -5,6 +5,7 @@
 #include <array>
 #include <limits>
 
+#include "base/machine/thread_pool.h"
 #include "codec/slices/int8_matrix.h"
 #include "kernels/kernel_table.h"
 #include "kernels/products/codes/int8_matmul_impl.h"

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <string>
 
+#include "base/machine/thread_pool.h"
 #include "codec/slices/int8_matrix.h"
 #include "kernels/products/products.h"
 #include "kernels/products/words/matmul.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/machine/thread_pool.h"
 #include "codec/slices/slice_cells.h"
 #include "kernels/products/codes/activation_codes.h"
 #include "kernels/products/codes/sliced_matmul_impl.h"

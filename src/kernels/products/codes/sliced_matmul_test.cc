@@ -7,6 +7,7 @@
 #include <limits>
 #include <string>
 
+#include "base/machine/thread_pool.h"
 #include "kernels/products/codes/sliced_test_data.h"
 #include "kernels/products/products.h"
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/machine/thread_pool.h"
 #include "kernels/kernel_table.h"
 #include "kernels/products/format_kernels.h"
 #include "kernels/products/packed/packed_groups.h"

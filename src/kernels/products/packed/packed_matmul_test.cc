@@ -1,6 +1,7 @@
 #include "kernels/products/packed/packed_matmul.h"
 
 #include "base/error.h"
+#include "base/machine/thread_pool.h"
 #include "kernels/products/packed/packed_test_data.h"
 #include "kernels/products/products.h"
 #include "kernels/products/words/matmul.h"

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <vector>
 
+#include "base/machine/thread_pool.h"
 #include "device/space.h"
 #include "kernels/kernel_table.h"
 #include "kernels/products/packed/packed_groups.h"

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/float16.h"
+#include "base/machine/thread_pool.h"
 #include "kernels/kernel_table.h"
 #include "kernels/products/packed/packed_test_data.h"
 #include "kernels/products/products.h"

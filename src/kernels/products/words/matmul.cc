@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/float16.h"
+#include "base/machine/thread_pool.h"
 #include "kernels/kernel_table.h"
 #include "kernels/products/format_kernels.h"
 #include "kernels/products/packed/tile_impl.h"

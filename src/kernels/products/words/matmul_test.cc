@@ -1,5 +1,6 @@
 #include "kernels/products/words/matmul.h"
 
+#include "base/machine/thread_pool.h"
 #include "kernels/products/products.h"
 #include "kernels/test_data.h"
 

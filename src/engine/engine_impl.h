@@ -1,0 +1,109 @@
+// The parts of an engine, and what it does with them. Only engine.cc includes this header: what the parts
+// need would make every user of an engine slow to compile.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/machine/thread_pool.h"
+#include "device/accountant.h"
+#include "device/host_buffer.h"
+#include "engine/engine.h"
+#include "engine/engine_budget.h"
+#include "engine/forward/dense_weights.h"
+#include "engine/forward/embedding.h"
+#include "engine/forward/measure_profile.h"
+#include "engine/forward/models/models.h"
+#include "engine/forward/moe_block.h"
+#include "engine/forward/passes.h"
+#include "engine/forward/workspace.h"
+#include "engine/plan/pool_plan.h"
+#include "engine/run_report.h"
+#include "engine/session/kv_pool.h"
+#include "engine/session/rope_table.h"
+#include "engine/watch/statistics.h"
+#include "experts/layer_decider.h"
+#include "fetch/memory/expert_store.h"
+#include "fetch/weight_files.h"
+#include "kernels/context.h"
+#include "kernels/products/scratch.h"
+
+namespace sluice::engine {
+
+// Functions that Engine has, too, are documented there.
+class Engine::Impl {
+ public:
+  Impl(const store::Checkpoint& checkpoint, const model::Model& model, EnginePlan plan,
+       std::size_t logit_rows);
+
+  const store::Checkpoint& checkpoint() const { return checkpoint_; }
+  const model::Model& model() const { return model_; }
+  const EnginePlan& plan() const { return plan_; }
+  const PolicyPlan& policies() const { return *policies_; }
+  const Statistics& statistics() const { return statistics_; }
+  std::size_t chunk() const { return budget_.memory.chunk; }
+  RunReport report() const;
+
+  Profile measure(const MeasureOptions& options);
+  ProfiledMachine machine() const;
+  void observe(RoutingObserver* observer);
+  void record_timeline(fetch::Timeline* timeline);
+
+  std::unique_ptr<Sequence> new_sequence();
+  std::span<Candidate> candidates() const;
+
+  bool encode(Sequence& sequence, std::span<const tokenizer::TokenId> tokens,
+              const std::function<bool()>& go_on);
+  Pass begin(const Step& step) { return passes_->begin(step); }
+  void step(const Step& step, const LogitSink& sink);
+
+ private:
+  ForwardParts forward_parts();
+  BudgetParts budget_parts() const;
+  // The profile that the plan was given, if it was measured for this model and machine; else null.
+  const Profile* given_profile() const;
+  void load_dense_weights();
+  void make_profile();
+  // Called with the error of a step: adds the place of impossible codes of dense weights.
+  void locate_damage(const Error& error);
+  void spread_bias();  // relative position bias of both stacks, if they have one
+
+  const store::Checkpoint& checkpoint_;
+  const model::Model& model_;
+  const EnginePlan plan_;
+  ThreadPool pool_;
+  std::string isa_warning_;  // before kernels_, whose choice writes it
+  kernels::Context kernels_;
+  const std::size_t logit_rows_;
+  std::unique_ptr<device::Accountant> accountant_;
+  std::unique_ptr<fetch::WeightFiles> files_;
+  std::unique_ptr<fetch::ExpertStore> experts_;
+  std::vector<const codec::MatrixFormat*> dense_formats_;  // of dense matrices, each once
+  DividedBudget budget_;
+  const PolicyPlan* policies_ = nullptr;  // of plan_
+  std::optional<Profile> profile_;
+  std::optional<PoolPlan> pool_plan_;
+  std::unique_ptr<DenseWeights> weights_;
+  std::unique_ptr<Embedding> embedding_;
+  std::unique_ptr<WorkspaceBuffer> workspace_;
+  device::HostBuffer scratch_memory_;  // charged to `activations`, as the workspace is
+  kernels::Scratch scratch_;
+  std::unique_ptr<KvPool> kv_pool_;
+  RopeTable rope_;
+  Statistics statistics_;
+  StartTimes start_times_;
+  std::unique_ptr<experts::LayerDecider> decider_;  // made last, after what its caches need is measured
+  std::unique_ptr<ComputeUnit> second_unit_;
+  std::unique_ptr<MoeBlock> moe_;
+  std::unique_ptr<Passes> passes_;
+  models::LayerForward forward_;
+  models::EncoderForward encoder_;
+  experts::SequenceId sequences_made_ = 0;
+};
+
+}  // namespace sluice::engine
