@@ -104,7 +104,8 @@ class DeviceFor {
                                                                      sizes, setup_.slots * each,
                                                                      experts::Tier::kDevice));
                   return all;
-                }};
+                },
+            .costs = {.run = {.fixed = 1e-4}, .transfer = 1e-3}};
   }
   fetch::DeviceStoreCounters counters;  // when the engine was last looked at
   device::Device& device() { return *device_; }

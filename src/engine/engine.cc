@@ -68,7 +68,8 @@ Engine::Impl::Impl(const store::Checkpoint& checkpoint, const model::Model& mode
   if (plan_.second_unit) {
     policies.placement = plan_.second_unit->make_placement();
     if (plan_.second_unit->make_residencies)
-      policies.device_residencies = plan_.second_unit->make_residencies(experts_->sizes());
+      policies.device.emplace(
+          experts::DevicePolicies{.residencies = plan_.second_unit->make_residencies(experts_->sizes())});
     second_unit_ = plan_.second_unit->make_unit(
         {kernels_, plan_.low_view, model_.config, *experts_, budget_.memory.chunk,
          scratch_shape(budget_parts(), budget_.dense.view, budget_.memory.chunk)});
@@ -83,6 +84,7 @@ Engine::Impl::Impl(const store::Checkpoint& checkpoint, const model::Model& mode
                                       .whole_only = !experts_->split()},
                                      pool_plan_, profile_, experts_->sizes());
   policies.costs = profile_ ? profile_->costs() : experts_->assumed_costs();
+  if (plan_.second_unit) policies.costs.device = plan_.second_unit->costs;
   decider_ = std::make_unique<experts::LayerDecider>(
       std::move(policies), experts::SparseShape{model_.config.sparse_layers(),
                                                 static_cast<std::uint32_t>(model_.config.moe.top_k)});

@@ -59,6 +59,8 @@ class MoeBlock {
   const experts::LayerDecision& decide(std::size_t layer, const Step& step, const Workspace& w);
   // Begins the fetch of what was decided, and counts it.
   void begin_fetch(std::size_t layer, const experts::LayerDecision& decision);
+  // Adds to what the host fetches the experts that the device was decided to have and lacks.
+  void fetch_missing(std::size_t layer, const experts::LayerDecision& decision);
   void count_found(const experts::EventOutcome& outcome);
   void count_demand(const Step& step, const experts::LayerDecision& decision);
   // Arranges w.normed in the forms that only experts read.
@@ -113,7 +115,12 @@ class MoeBlock {
   std::unique_ptr<Predictor> stream_;     // whose predictions observers are shown
   HostUnit host_;
   ComputeUnit* device_ = nullptr;
-  experts::DevicePlan plan_;              // of the running event on the device
+  const experts::DevicePlan* plan_ = nullptr;  // of the running event on the device
+  experts::DevicePlan streamed_;               // that plan, if the decider makes none
+  // What the host fetches, and for whom, if the device lacks experts that it was decided to have.
+  experts::EventOutcome fetch_;
+  std::vector<experts::ExpertId> fetch_experts_;
+  std::vector<std::uint32_t> fetch_tokens_;
   std::vector<experts::ExpertId> given_;  // of it: the experts that the device was given
   ExpertRows rows_;
   std::vector<experts::SequenceSpan> spans_;   // of the running step

@@ -81,8 +81,8 @@ std::span<const float> MoeBlock::bias_of(Role role, std::size_t expert) const {
 void MoeBlock::start_device(std::size_t layer, std::size_t tokens, const Workspace& w) {
   if (device_ == nullptr) return;
   given_.clear();
-  device_->begin_event({config_.sparse_index(static_cast<std::uint32_t>(layer)), plan_, tokens, w.inputs()});
-  for (const experts::DeviceUse& use : plan_.uses)
+  device_->begin_event({config_.sparse_index(static_cast<std::uint32_t>(layer)), *plan_, tokens, w.inputs()});
+  for (const experts::DeviceUse& use : plan_->uses)
     if (device_->has(use.id)) compute_on_device(use.id, std::nullopt, tokens, w);
   std::vector<fetch::ExpertStore::Pin> here;
   while (std::optional<fetch::ExpertStore::Pin> pin = store_.next_resident()) {
@@ -90,7 +90,7 @@ void MoeBlock::start_device(std::size_t layer, std::size_t tokens, const Workspa
     (on_host ? pins_ : here).push_back(std::move(*pin));
   }
   const auto place = [&](const fetch::ExpertStore::Pin& pin) {
-    return std::ranges::find(plan_.uses, pin.id(), &experts::DeviceUse::id) - plan_.uses.begin();
+    return std::ranges::find(plan_->uses, pin.id(), &experts::DeviceUse::id) - plan_->uses.begin();
   };
   std::ranges::sort(here, {}, place);
   for (fetch::ExpertStore::Pin& pin : here) compute_expert(std::move(pin), tokens, w);

@@ -19,6 +19,7 @@
 #include "experts/routing/loss_guard.h"
 #include "experts/routing/precision.h"
 #include "experts/routing/router_config.h"
+#include "experts/schedule/expert_costs.h"
 #include "fetch/fetch_options.h"
 #include "kernels/context.h"
 
@@ -58,9 +59,11 @@ DenseForm parse_dense(std::string_view text);
 struct SecondUnit {
   std::function<std::unique_ptr<ComputeUnit>(const UnitParts&)> make_unit;
   std::function<std::unique_ptr<experts::Placement>()> make_placement;
-  // The caches of the unit's own memory, as LayerPolicies has them; empty: nothing stays there.
+  // The caches of the unit's own memory, as DevicePolicies has them; empty: nothing stays there. Not with
+  // slices or whole layers.
   std::function<std::vector<std::unique_ptr<experts::Residency>>(const experts::ExpertSizes&)>
       make_residencies = {};
+  experts::DeviceCosts costs = {};  // that its caches and the placement are decided with
 };
 
 // What a user asks for, by flags or by a request; blank where the user says nothing. engine_plan.h makes a

@@ -100,7 +100,10 @@ void DeviceStore::begin(std::uint32_t layer, const experts::DevicePlan& plan) {
   }
 }
 
-bool DeviceStore::has(ExpertId id) const { return !host_.sliced() && experts_.contains(id); }
+bool DeviceStore::has(ExpertId id) const {
+  const auto found = experts_.find(id);
+  return !host_.sliced() && found != experts_.end() && !found->second.ready.error();
+}
 
 bool DeviceStore::stays(ExpertId id) const {
   const auto found = experts_.find(id);

@@ -49,7 +49,7 @@ class ComputeUnit {
   virtual ~ComputeUnit() = default;
   virtual void release_host(const experts::EventOutcome& /*host*/) {}
   virtual void begin_event(const UnitEvent& /*event*/) {}
-  // Whether it computes this expert without bytes of the host's.
+  // Whether it computes this expert without bytes of the host's; also before begin_event().
   virtual bool has(experts::ExpertId /*id*/) const { return false; }
   // Whether it takes the rows of work.tokens out of the event's inputs itself.
   virtual bool gathers() const { return false; }
