@@ -1,0 +1,93 @@
+#include "experts/device_presets.h"
+
+#include <string>
+
+#include "base/error.h"
+#include "base/setting.h"
+
+namespace sluice::experts {
+namespace {
+
+constexpr std::string_view kDali = "DALI; SPEC 3, 6.3";
+constexpr std::string_view kBaseline = "SPEC 3.7";
+
+constexpr DevicePreset kPresets[] = {
+    {.name = "dali",
+     .device_cache = "workload-window",
+     .placement = "greedy",
+     .prefetch = "dali-residual",
+     .source = kDali},
+    {.name = "dali-plus",
+     .device_cache = "workload-ema",
+     .placement = "ratio-prefix",
+     .prefetch = "dali-residual",
+     .source = "ours, after DALI"},
+    {.name = "d-naive", .device_cache = "none", .placement = "cpu", .source = kDali},
+    {.name = "d-greedy", .device_cache = "none", .placement = "greedy", .source = kDali},
+    {.name = "d-greedy+pre",
+     .device_cache = "none",
+     .placement = "greedy",
+     .prefetch = "dali-residual",
+     .source = kDali},
+    {.name = "cpu-moe",
+     .device_cache = "none",
+     .placement = "cpu",
+     .source = "llama.cpp and KTransformers with all experts on the host"},
+    {.name = "ncmoe",
+     .device_cache = "static-layers",
+     .placement = "layer-split",
+     .prefill_placement = "device",
+     .prefill_from = 32,
+     .source = "llama.cpp with the experts of its first layers on the host; SPEC 10 G11"},
+    {.name = "gpu-lru", .device_cache = "lru", .placement = "device", .source = kBaseline},
+    {.name = "d-llamacpp", .device_cache = "static-layers", .placement = "layer-split", .source = kBaseline},
+    {.name = "d-ktransformers",
+     .device_cache = "static-layers",
+     .placement = "layer-split",
+     .source = kBaseline},
+    {.name = "d-fiddler", .device_cache = "static-popular", .placement = "fiddler", .source = kBaseline},
+    {.name = "hybrimoe",
+     .device_cache = "hybrimoe",
+     .placement = "two-pointer",
+     .prefetch = "raw",
+     .prefill_placement = "device",
+     .source = "HybriMoE (arXiv 2504.05897); SPEC 10 G10"},
+    {.name = "d-hybrimoe",
+     .device_cache = "d-hybrimoe",
+     .placement = "threshold",
+     .prefetch = "raw",
+     .source = kBaseline},
+    {.name = "d-moe-lightning",
+     .device_cache = "static-popular",
+     .placement = "cpu",
+     .source = kBaseline,
+     .missing = "it divides each layer by a fixed share, which no placement does"},
+    {.name = "edgemoe",
+     .device_cache = "lfu",
+     .placement = "device",
+     .prefetch = "stat",
+     .source = kBaseline,
+     .missing = "it reads ahead by a table of what follows what, which nothing makes"},
+};
+
+}  // namespace
+
+std::span<const DevicePreset> device_presets() { return kPresets; }
+
+const DevicePreset& find_device_preset(std::string_view name) {
+  std::string known;
+  for (const DevicePreset& preset : kPresets) {
+    if (preset.name == name && preset.missing.empty()) return preset;
+    if (preset.name == name)
+      throw Error(ErrorKind::kUsage, "this preset cannot run: " + std::string(preset.missing))
+          .in(Setting::kPreset)
+          .found(std::string(name));
+    if (preset.missing.empty()) known += (known.empty() ? "" : ", ") + std::string(preset.name);
+  }
+  throw Error(ErrorKind::kUsage, "unknown name")
+      .in(Setting::kPreset)
+      .expected("one of " + known)
+      .found("\"" + std::string(name) + "\"");
+}
+
+}  // namespace sluice::experts
