@@ -32,7 +32,8 @@ class Setting {
       kReferenceMemory, kWhole, kRuns, kCodec, kLevel, kChunks, kSlices, kQuantiser, kExclude, kWorkers,
       kFull, kTensors, kRanksOf, kRepeats, kLayers, kExperts, kDtype, kShardSize, kEmbeddingScale,
       kEmbeddingCommon, kScope, kPools, kExpertBytes, kWindow, kDelta, kDemote, kHalfLife, kMemoryExperts,
-      kShape, kModel, kBudget, kQuick, kAhead, kGateInputs, kRoutingLayers, kRouting;
+      kShape, kModel, kBudget, kQuick, kAhead, kGateInputs, kRoutingLayers, kRouting, kDeviceMemory,
+      kDeviceSlots, kDeviceCache, kWSize, kUSize;
 
   static constexpr std::size_t kMarkBytes = 4;
   static constexpr char kMarkBegin = '\x1e', kMarkEnd = '\x1f';
@@ -163,7 +164,12 @@ inline constexpr Setting Setting::kAhead{105};
 inline constexpr Setting Setting::kGateInputs{106};
 inline constexpr Setting Setting::kRoutingLayers{107};
 inline constexpr Setting Setting::kRouting{108};
-inline constexpr std::size_t kSettings = 109;
+inline constexpr Setting Setting::kDeviceMemory{109};
+inline constexpr Setting Setting::kDeviceSlots{110};
+inline constexpr Setting Setting::kDeviceCache{111};
+inline constexpr Setting Setting::kWSize{112};
+inline constexpr Setting Setting::kUSize{113};
+inline constexpr std::size_t kSettings = 114;
 
 std::string mark(Setting setting);
 std::string operator+(std::string text, Setting setting);

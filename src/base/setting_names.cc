@@ -114,6 +114,11 @@ constexpr SettingNames kNames = {{
     {Setting::kGateInputs, "--gate-inputs", "gate_inputs"},
     {Setting::kRoutingLayers, "--routing-layers", "routing_layers"},
     {Setting::kRouting, "--routing", "routing"},
+    {Setting::kDeviceMemory, "--device-memory", "device_memory"},
+    {Setting::kDeviceSlots, "--device-slots", "device_slots"},
+    {Setting::kDeviceCache, "--device-cache", "device_cache"},
+    {Setting::kWSize, "--w-size", "w_size"},
+    {Setting::kUSize, "--u-size", "u_size"},
 }};
 
 constexpr bool in_order(const SettingNames& names) {

@@ -250,11 +250,12 @@ void add_machine_flags(Command& command, MachineFlags& flags) {
                   "logits")
       ->group(group);
   command
-      .add_option(Setting::kPrefill, &flags.prefill,
-                  "Tokens of each sequence that are its prompt, where the trace does not say it (.mrt)")
+      .add_option(
+          Setting::kPrefill, &flags.prefill,
+          "Tokens of each sequence that are its prompt, where the trace does not say it (.mrt); default: 64, "
+          "with a device 0")
       ->check(whole_number(Setting::kPrefill, 0, 1 << 20))
-      ->group(group)
-      ->show_default();
+      ->group(group);
 }
 
 void machine_replay(const MachineRequest& request, const MachineFlags& flags, const SliceFlags& slices) {
@@ -290,8 +291,8 @@ void machine_replay(const MachineRequest& request, const MachineFlags& flags, co
   const std::unique_ptr<trace::RoutingTrace> trace = trace::open_trace(request.trace);
   const lab::SlicedModel model = model_of(flags.shape, trace->header());
   check_output();
-  const lab::RoutedSteps steps = lab::read_routed_steps(
-      *trace, {.prefill = static_cast<std::uint32_t>(flags.prefill)}, interrupted_or_unread);
+  const auto prefill = static_cast<std::uint32_t>(flags.prefill.value_or(64));
+  const lab::RoutedSteps steps = lab::read_routed_steps(*trace, {.prefill = prefill}, interrupted_or_unread);
   if (steps.cut_off && !request.quiet)
     print_warning("{} was cut off; its last step is left out", request.trace);
   for (Row& row : rows) {
@@ -308,9 +309,7 @@ void machine_replay(const MachineRequest& request, const MachineFlags& flags, co
   }
   if (rows[0].result.decode.steps == 0 && !request.quiet)
     print_warning("all tokens are of prompts, and no step was replayed{}",
-                  flags.prefill > 0
-                      ? fmt::format(": {} {} takes them all", flag(Setting::kPrefill), flags.prefill)
-                      : "");
+                  prefill > 0 ? fmt::format(": {} {} takes them all", flag(Setting::kPrefill), prefill) : "");
   if (rows[0].result.recorded_differs > 0 && !request.quiet)
     print_warning(
         "{} recorded choices of a token in a layer are not the best of their logits: "

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "flags/slice_flags.h"
@@ -13,7 +14,7 @@ class Command;
 
 struct MachineFlags {
   std::string machine, slices, shape, router;
-  std::int64_t prefill = 64;
+  std::optional<std::uint64_t> prefill;
   bool asked() const { return !(machine.empty() && slices.empty() && shape.empty() && router.empty()); }
 };
 // `flags` must outlive `command`.

@@ -18,6 +18,7 @@
 #include "base/setting.h"
 #include "base/text_table.h"
 #include "command.h"
+#include "commands/hybrid_replay.h"
 #include "commands/machine_replay.h"
 #include "commands/timed_replay.h"
 #include "experts/registry.h"
@@ -28,6 +29,7 @@
 #include "flags/slice_effects.h"
 #include "flags/slice_flags.h"
 #include "flags/split_list.h"
+#include "lab/machine/hybrid_machine.h"
 #include "lab/replay/replay.h"
 #include "lab/replay/slice_replay.h"
 #include "streams/standard_error.h"
@@ -46,6 +48,7 @@ struct Options {
   TimedFlags timed;
   SliceFlags slices;
   MachineFlags machine;
+  HybridFlags hybrid;
   std::uint64_t window = 0;
 };
 
@@ -293,7 +296,37 @@ void run_slices(const Options& options) {
       100 * result.account.rate()));
 }
 
+// Whether the flags ask for a host and a device; then nothing else may be asked for.
+bool is_hybrid(const Options& options) {
+  const std::string first = options.machine.machine.substr(0, options.machine.machine.find(','));
+  if (!options.hybrid.asked() && !lab::is_hybrid_machine(first)) return false;
+  if (first.empty())
+    throw Error(ErrorKind::kUsage, "a replay with a device needs a machine").in(Setting::kMachine);
+  if (!options.caches.empty() || !options.capacities.empty() || !options.pools.empty() ||
+      !options.timed.profile.empty() || !options.timed.memories.empty() || !options.machine.slices.empty() ||
+      !options.machine.shape.empty() || !options.scope.empty())
+    throw Error(ErrorKind::kUsage, "in a replay with a device the host holds all experts, in words")
+        .in(Setting::kMachine)
+        .fix("leave out " + Setting::kCache + ", " + Setting::kCapacity + ", " + Setting::kScope + ", " +
+             Setting::kPools + ", " + Setting::kProfile + ", " + Setting::kMemoryExperts + ", " +
+             Setting::kSlices + " and " + Setting::kShape);
+  if (!options.machine.router.empty() && options.machine.router != "exact")
+    throw Error(ErrorKind::kUsage, "a replay with a device takes the routing as it was recorded")
+        .in(Setting::kRouter)
+        .expected("exact")
+        .found(options.machine.router);
+  return true;
+}
+
 void run(const Options& options) {
+  if (is_hybrid(options)) {
+    check_whole(options.slices);
+    return hybrid_replay(
+        {options.trace, options.machine.machine, options.timed.presets, options.decisions,
+         options.timed.ranks_of, static_cast<std::uint32_t>(options.machine.prefill.value_or(0)),
+         seed_of(options), options.common.json, options.common.quiet},
+        options.hybrid);
+  }
   if (options.machine.asked()) {
     if (!options.capacities.empty() || !options.pools.empty() || !options.timed.profile.empty() ||
         options.scope == "layer")
@@ -493,6 +526,7 @@ void add_simulate(Command& app) {
   add_timed_flags(*command, options->timed);
   add_slice_flags(*command, options->slices);
   add_machine_flags(*command, options->machine);
+  add_hybrid_flags(*command, options->hybrid);
   command->footer(
       "Examples:\n"
       "  sluice simulate --trace fable.trace --cache all --capacity 8\n"
@@ -503,7 +537,9 @@ void add_simulate(Command& app) {
       "--memory-experts "
       "10MiB,20MiB\n"
       "  sluice simulate --trace dsv2lite.mrt --machine slicemoe --slices 8/4,4/2 --memory-experts "
-      "1.8GB,2.4GB --prefill 500");
+      "1.8GB,2.4GB --prefill 500\n"
+      "  sluice simulate --trace dsv2lite.mrt --machine dali-3090 --preset dali,gpu-lru --prefetch none "
+      "--device-slots 16,32 --batch 4,12");
   command->callback([options] { run(*options); });
 }
 

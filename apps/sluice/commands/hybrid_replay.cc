@@ -1,0 +1,320 @@
+#include "commands/hybrid_replay.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <iostream>
+#include <optional>
+#include <vector>
+
+#include "base/duration.h"
+#include "base/error.h"
+#include "base/files/file.h"
+#include "base/files/unfinished_file.h"
+#include "base/json/json.h"
+#include "base/setting.h"
+#include "base/text_table.h"
+#include "command.h"
+#include "experts/decision_log.h"
+#include "experts/device_presets.h"
+#include "experts/registry.h"
+#include "flags/number_range.h"
+#include "flags/output_path.h"
+#include "flags/split_list.h"
+#include "lab/machine/hybrid_machine.h"
+#include "lab/replay/batches.h"
+#include "lab/replay/hybrid_replay.h"
+#include "streams/standard_error.h"
+#include "streams/standard_output.h"
+#include "streams/terminal_columns.h"
+
+namespace sluice::app {
+namespace {
+
+struct Row {
+  const lab::HybridMachine* machine = nullptr;
+  std::string preset;
+  std::uint32_t batch = 1;
+  lab::HybridSettings settings;
+  lab::HybridResult result;
+};
+
+std::vector<std::uint32_t> parse_numbers(const std::string& list, Setting setting, std::uint32_t least) {
+  constexpr std::uint32_t kMost = 65536;
+  std::vector<std::uint32_t> numbers;
+  for (const std::string& part : split_list(list, setting)) {
+    std::uint32_t number = 0;
+    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), number);
+    if (error != std::errc() || end != part.data() + part.size() || number < least || number > kMost)
+      throw Error(ErrorKind::kUsage, "this is no such number")
+          .in(setting)
+          .expected(fmt::format("numbers from {} to {}, with commas between them", least, kMost))
+          .found(fmt::format("\"{}\"", part));
+    numbers.push_back(number);
+  }
+  return numbers;
+}
+
+// Slots a layer, for each entry of the list.
+std::vector<std::uint32_t> slots_of(const HybridFlags& flags, const lab::HybridMachine& machine,
+                                    std::uint32_t layers, std::uint32_t experts) {
+  if (flags.memories.empty() == flags.slots.empty())
+    throw Error(ErrorKind::kUsage, "the device's cache has one size")
+        .in(Setting::kDeviceSlots)
+        .expected(Setting::kDeviceSlots + " (of each layer) or " + Setting::kDeviceMemory);
+  std::vector<std::uint32_t> slots;
+  if (!flags.slots.empty()) slots = parse_numbers(flags.slots, Setting::kDeviceSlots, 0);
+  if (!flags.memories.empty())
+    for (const std::string& memory : split_list(flags.memories, Setting::kDeviceMemory))
+      slots.push_back(static_cast<std::uint32_t>(std::min<Bytes>(
+          parse_size(memory, Setting::kDeviceMemory) / (machine.expert_bytes * layers), experts)));
+  for (const std::uint32_t one : slots)
+    if (one > experts)
+      throw Error(ErrorKind::kUsage, "a layer has fewer experts than that")
+          .in(Setting::kDeviceSlots)
+          .expected(fmt::format("at most {}", experts))
+          .found(std::to_string(one));
+  return slots;
+}
+
+void check_prefetch(const HybridFlags& flags, const experts::DevicePreset& preset) {
+  if (!flags.prefetch.empty() && flags.prefetch != "none")
+    throw Error(ErrorKind::kUsage, "replays do not predict what the next layer needs")
+        .in(Setting::kPrefetch)
+        .expected("none")
+        .found(flags.prefetch);
+  if (flags.prefetch.empty() && preset.prefetch != "none")
+    throw Error(ErrorKind::kUsage, fmt::format("the preset {} reads ahead by {}, and replays do not predict "
+                                               "what the next layer needs",
+                                               preset.name, preset.prefetch))
+        .in(Setting::kPrefetch)
+        .fix("add " + Setting::kPrefetch + " none");
+}
+
+std::vector<std::string> list_or(const std::string& list, Setting setting, std::string_view otherwise) {
+  return list.empty() ? std::vector<std::string>{std::string(otherwise)} : split_list(list, setting);
+}
+
+std::vector<Row> rows_of(const HybridRequest& request, const HybridFlags& flags,
+                         const std::vector<lab::HybridMachine>& machines, const trace::TraceHeader& header) {
+  std::vector<Row> rows;
+  for (const lab::HybridMachine& machine : machines)
+    for (const std::uint32_t batch : flags.batches.empty() ? std::vector<std::uint32_t>{1}
+                                                           : parse_numbers(flags.batches, Setting::kBatch, 1))
+      for (const std::uint32_t slots : slots_of(flags, machine, header.layers, header.experts))
+        for (const std::string& name : list_or(request.presets, Setting::kPreset, "dali")) {
+          const experts::DevicePreset& preset = experts::find_device_preset(name);
+          check_prefetch(flags, preset);
+          for (const std::string& cache : list_or(flags.caches, Setting::kDeviceCache, preset.device_cache)) {
+            Row row{.machine = &machine, .preset = name, .batch = batch, .settings = {}, .result = {}};
+            lab::HybridSettings& settings = row.settings;
+            settings.placement = flags.placement.empty() ? preset.placement : flags.placement;
+            settings.prefill_placement = flags.placement.empty() ? preset.prefill_placement : "";
+            settings.prefill_from = preset.prefill_from;
+            settings.device_cache = experts::find_cache(cache).name;
+            experts::find_placement(settings.placement);
+            settings.slots = slots;
+            settings.workload.window.steps = static_cast<std::uint32_t>(flags.w_size.value_or(4));
+            settings.workload.window.swaps = static_cast<std::uint32_t>(flags.u_size.value_or(8));
+            settings.workload.ema.swaps = static_cast<std::uint32_t>(flags.u_size.value_or(2));
+            settings.costs = machine.costs;
+            settings.seed = request.seed;
+            rows.push_back(std::move(row));
+          }
+        }
+  return rows;
+}
+
+// How often each expert is chosen.
+std::vector<std::vector<double>> popularity_of(const std::string& path, const trace::TraceHeader& header) {
+  const std::unique_ptr<trace::RoutingTrace> trace = trace::open_trace(path);
+  if (trace->header().layers != header.layers || trace->header().experts != header.experts)
+    throw Error(ErrorKind::kInvalid, "the routing that says which experts are popular is of another model")
+        .in(path);
+  std::vector<std::vector<double>> counts(header.layers, std::vector<double>(header.experts));
+  trace::TraceEvent event;
+  while (trace->next(event))
+    for (const experts::Choice& choice : event.choices) counts[event.layer][choice.expert] += 1;
+  return counts;
+}
+
+double bytes_of(const Row& row, double seconds) {
+  return seconds / row.settings.costs.device.transfer * static_cast<double>(row.machine->expert_bytes);
+}
+
+Json phase_json(const Row& row, const lab::HybridPhase& phase) {
+  const experts::DeviceCounts& counts = phase.counts;
+  const auto bytes = static_cast<double>(row.machine->expert_bytes);
+  return {{"steps", phase.steps},
+          {"tokens", phase.tokens},
+          {"seconds", phase.seconds},
+          {"experts",
+           {{"device",
+             {{"assigned", counts.assigned},
+              {"hits", counts.hits},
+              {"active", counts.active},
+              {"resident", counts.resident},
+              {"d_hit", counts.d_hit()},
+              {"a_hit", counts.a_hit()},
+              {"token_hit", counts.token_hit()}}}}},
+          {"placement",
+           {{"host", counts.active - counts.assigned},
+            {"device", counts.assigned},
+            {"loads", counts.loads},
+            {"streamed", counts.streamed},
+            {"imbalance_s", counts.imbalance},
+            {"cpu_s", counts.host},
+            {"device_s", counts.device},
+            {"wait_s", counts.wait},
+            {"moe_s", counts.moe}}},
+          {"device",
+           {{"link",
+             {{"demand", static_cast<double>(counts.loads + counts.streamed) * bytes},
+              {"result", phase.link.rows},
+              {"prefetch", bytes_of(row, phase.link.prefetches)},
+              {"update", static_cast<double>(counts.updates) * bytes},
+              {"busy_s", phase.link.loads + phase.link.rows + phase.link.prefetches + phase.link.updates}}}}},
+          {"updates", counts.updates}};
+}
+
+Json row_json(const Row& row) {
+  const lab::HybridPhase& decode = row.result.decode;
+  return {{"machine", row.machine->name},
+          {"preset", row.preset},
+          {"batch", row.batch},
+          {"device_slots", row.settings.slots},
+          {"device_cache", row.settings.device_cache},
+          {"placement_policy", row.settings.placement},
+          {"tpot_s", decode.steps == 0 ? 0 : decode.seconds / static_cast<double>(decode.steps)},
+          {"start_experts", row.result.start},
+          {"fallbacks", row.result.fallbacks},
+          {"profile", {{"hash", fmt::format("{:016x}", experts::hash_of(row.settings.costs))}}},
+          {"prefill", phase_json(row, row.result.prefill)},
+          {"decode", phase_json(row, decode)},
+          {"decisions", fmt::format("{:016x}", row.result.decision_hash)}};
+}
+
+void print_table(const trace::TraceHeader& header, const HybridRequest& request,
+                 const std::vector<lab::HybridMachine>& machines, const std::vector<Row>& rows) {
+  print_wrapped(fmt::format("{}: {} sparse layers of {} experts, top {}; prompts of {} tokens", request.trace,
+                            header.layers, header.experts, header.top_k, request.prefill));
+  for (const lab::HybridMachine& machine : machines)
+    print_wrapped(fmt::format("{}: {}, {} an expert", machine.name, machine.source,
+                              format_bytes(machine.expert_bytes)));
+  std::vector<std::vector<std::string>> table = {{"machine", "preset", "B", "slots", "device cache",
+                                                  "D-hit %", "A-hit %", "tokens %", "copies", "demand",
+                                                  "update", "MoE", "TPOT"}};
+  for (const Row& row : rows) {
+    const lab::HybridPhase& decode = row.result.decode;
+    const experts::DeviceCounts& counts = decode.counts;
+    const auto percent = [](double share) { return fmt::format("{:.1f}", 100 * share); };
+    const auto steps = static_cast<double>(std::max<std::uint64_t>(decode.steps, 1));
+    const auto bytes = [&](std::uint64_t copies) {
+      return format_bytes(
+          static_cast<Bytes>(static_cast<double>(copies * row.machine->expert_bytes) / steps));
+    };
+    table.push_back(
+        {row.machine->name, row.preset, std::to_string(row.batch), std::to_string(row.settings.slots),
+         row.settings.device_cache, counts.assigned == 0 ? "-" : percent(counts.d_hit()),
+         percent(counts.a_hit()), percent(counts.token_hit()),
+         fmt::format("{:.2f}", static_cast<double>(counts.loads + counts.streamed + counts.updates) /
+                                   (steps * header.layers)),
+         bytes(counts.loads + counts.streamed), bytes(counts.updates), format_duration(counts.moe / steps),
+         format_duration(decode.seconds / steps)});
+  }
+  print_output("\n{}", text_table(table, terminal_columns(STDOUT_FILENO, kAnyColumns), 5));
+  print_wrapped(
+      "copies: a step and layer; demand, update, MoE, TPOT: a step. D-hit: of the experts that the device "
+      "computes, A-hit: of all active ones, tokens: the same weighted with their tokens.");
+}
+
+}  // namespace
+
+void add_hybrid_flags(Command& command, HybridFlags& flags) {
+  const std::string group = "Host and device on a modelled machine";
+  std::string machines, presets, placements;
+  for (const lab::HybridMachine& one : lab::hybrid_machines()) machines += one.name + ", ";
+  for (const experts::DevicePreset& one : experts::device_presets())
+    if (one.missing.empty()) presets += std::string(one.name) + " ";
+  for (const experts::PlacementPolicy& one : experts::placement_policies())
+    placements += std::string(one.name) + " ";
+  command
+      .add_option(Setting::kDeviceSlots, &flags.slots,
+                  "Experts of each layer that the device holds; several with commas between them. With " +
+                      Setting::kMachine + ": " + machines + "or a JSON file; and " + Setting::kPreset + ": " +
+                      presets)
+      ->group(group);
+  command.add_option(Setting::kDeviceMemory, &flags.memories, "The same in bytes for all layers (4GiB)")
+      ->group(group);
+  command
+      .add_option(Setting::kDeviceCache, &flags.caches,
+                  "Caches of the device, with commas between them; default: the preset's")
+      ->group(group);
+  command.add_option(Setting::kPlacement, &flags.placement, placements + "(default: the preset's)")
+      ->group(group);
+  command.add_option(Setting::kPrefetch, &flags.prefetch, "none: leave out what the preset reads ahead")
+      ->group(group);
+  command
+      .add_option(Setting::kBatch, &flags.batches,
+                  "Sequences that are decoded together; several with commas between them")
+      ->group(group);
+  command.add_option(Setting::kWSize, &flags.w_size, "Steps of the window of workload-window; default: 4")
+      ->check(whole_number(Setting::kWSize, 1, 1 << 20))
+      ->group(group);
+  command
+      .add_option(Setting::kUSize, &flags.u_size,
+                  "Swaps at a time; default: 8 of workload-window, 2 of workload-ema")
+      ->check(whole_number(Setting::kUSize, 0, 1 << 16))
+      ->group(group);
+}
+
+void hybrid_replay(const HybridRequest& request, const HybridFlags& flags) {
+  std::vector<lab::HybridMachine> machines;
+  for (const std::string& name : split_list(request.machine, Setting::kMachine))
+    machines.push_back(lab::find_hybrid_machine(name));
+  const std::unique_ptr<trace::RoutingTrace> trace = trace::open_trace(request.trace);
+  const trace::TraceHeader header = trace->header();
+  std::vector<Row> rows = rows_of(request, flags, machines, header);
+  if (!request.decisions.empty() && rows.size() != 1)
+    throw Error(ErrorKind::kUsage, "one log holds the decisions of one row").in(Setting::kDecisions);
+  if (!request.decisions.empty()) check_new_file(request.decisions);
+  if (!request.ranks_of.empty())
+    for (Row& row : rows) row.settings.workload.popularity = popularity_of(request.ranks_of, header);
+  check_output();
+  const lab::RoutedSteps steps =
+      lab::read_routed_steps(*trace, {.prefill = request.prefill}, interrupted_or_unread);
+  if (steps.cut_off && !request.quiet)
+    print_warning("{} was cut off; its last step is left out", request.trace);
+  std::optional<std::uint32_t> batch;
+  lab::RoutedSteps batched;
+  for (Row& row : rows) {
+    if (batch != row.batch) batched = lab::batched(steps, row.batch);
+    batch = row.batch;
+    if (batched.steps.empty() && !request.quiet)
+      print_warning("the trace has fewer than {} sequences", row.batch);
+    std::optional<OutputFile> log;
+    std::optional<UnfinishedFile> unfinished;
+    std::function<void(std::string_view)> write;
+    if (!request.decisions.empty()) {
+      log = OutputFile::create(request.decisions);
+      unfinished.emplace(request.decisions);
+      write = [&](std::string_view line) { log->write(line); };
+    }
+    row.result = lab::replay_hybrid(batched, row.settings, write, interrupted_or_unread);
+    if (log) {
+      log->close();
+      unfinished->keep();
+    }
+  }
+  if (!request.json) return print_table(header, request, machines, rows);
+  Json json = {{"trace", request.trace}, {"layers", header.layers},    {"experts", header.experts},
+               {"top_k", header.top_k},  {"prefill", request.prefill}, {"cut_off", steps.cut_off}};
+  json["machines"] = Json::array();
+  for (const lab::HybridMachine& machine : machines) json["machines"].push_back(lab::to_json(machine));
+  json["results"] = Json::array();
+  for (const Row& row : rows) json["results"].push_back(row_json(row));
+  std::cout << json.dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';
+}
+
+}  // namespace sluice::app

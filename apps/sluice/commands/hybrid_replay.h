@@ -1,0 +1,34 @@
+// `sluice simulate` with a host and a device: what DALI and its baselines would have decided for recorded
+// routing, and how long that would have taken on a modelled machine.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace sluice::app {
+
+class Command;
+
+struct HybridFlags {
+  std::string memories, slots, caches, placement, prefetch, batches;
+  std::optional<std::uint64_t> w_size, u_size;
+  bool asked() const {
+    return !(memories.empty() && slots.empty() && caches.empty() && placement.empty() && prefetch.empty() &&
+             batches.empty()) ||
+           w_size || u_size;
+  }
+};
+// `flags` must outlive `command`.
+void add_hybrid_flags(Command& command, HybridFlags& flags);
+
+struct HybridRequest {
+  std::string trace, machine, presets, decisions, ranks_of;  // as typed; may be empty, except the trace
+  std::uint32_t prefill = 0;  // tokens of each sequence that are its prompt, for traces without phases
+  std::uint64_t seed = 0;
+  bool json = false, quiet = false;
+};
+// Prints a table, or one JSON object. Every combination of machine, preset, cache, slots and batch is a row.
+void hybrid_replay(const HybridRequest& request, const HybridFlags& flags);
+
+}  // namespace sluice::app

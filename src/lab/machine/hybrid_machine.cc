@@ -1,0 +1,126 @@
+#include "lab/machine/hybrid_machine.h"
+
+#include <array>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/files/file.h"
+#include "base/setting.h"
+
+namespace sluice::lab {
+namespace {
+
+constexpr double kMost = 1e6, kMicro = 1e-6;
+constexpr double kWeights = 8650752;  // of an expert of DeepSeek-V2-Lite
+constexpr double kMixtralWeights = 176160768;
+
+// What stands beside the experts is ours, of DeepSeek-V2-Lite on an RTX 3090: attention, norms and gate read
+// 27 MB a layer at 900 GB/s and are launched one by one, the two shared experts read 35 MB; a row has 2048
+// floats.
+HybridMachine machine(const char* name, double bits, double weights, const char* source,
+                      const experts::ComputeTime& host, double device, double transfer) {
+  HybridMachine machine{.name = name, .expert_bits = bits, .source = source};
+  machine.expert_bytes = static_cast<Bytes>(weights * bits / 8);
+  machine.costs.run = host;
+  machine.costs.device = {.run = {.fixed = device, .per_token = .5 * kMicro},
+                          .transfer = transfer,
+                          .shared = {.fixed = 39 * kMicro, .per_token = 1 * kMicro},
+                          .gate = {.fixed = 60 * kMicro, .per_token = 1 * kMicro},
+                          .sync = 10 * kMicro,
+                          .policy = 10 * kMicro,
+                          .launch = 5 * kMicro,
+                          .predict = 15 * kMicro,
+                          .row = .33 * kMicro};
+  return machine;
+}
+
+std::array<HybridMachine, 5> make_all() {
+  const double share = 4.5 / 16;
+  return {
+      machine("dali-3090", 16, kWeights, "SPEC 3.3: 541 us a copy, 60 + 90 w us on the host",
+              {.fixed = 60 * kMicro, .per_token = 90 * kMicro}, 30 * kMicro, 541 * kMicro),
+      machine("dali-3090-4.5", 4.5, kWeights, "as dali-3090, all bytes of weights times 4.5/16",
+              {.fixed = 60 * share * kMicro, .per_token = 90 * share * kMicro}, 30 * share * kMicro,
+              541 * share * kMicro),
+      machine("dali-3090-fit", 16, kWeights, "fitted to DALI's Table 4: 1.0 ms a copy, .30 w ms on the host",
+              {.per_token = 300 * kMicro}, 30 * kMicro, 1000 * kMicro),
+      machine("dali-3090-mixtral-4", 4.5, kMixtralWeights,
+              "fitted to DALI's Table 4 for Mixtral: 4.0 ms a copy, 2 + 5 w ms on the host",
+              {.fixed = 2000 * kMicro, .per_token = 5000 * kMicro}, 400 * share * kMicro, 4000 * kMicro),
+      machine("dali-3090-mixtral-8", 4.5, kMixtralWeights,
+              "fitted to DALI's Table 4 for Mixtral: 8.0 ms a copy, 2 + .5 w ms on the host",
+              {.fixed = 2000 * kMicro, .per_token = 500 * kMicro}, 400 * share * kMicro, 8000 * kMicro)};
+}
+
+experts::ComputeTime line_of(const JsonObject& object) {
+  return {.fixed = object.real("fixed_s", 0, kMost), .per_token = object.real("per_token_s", 0, kMost)};
+}
+
+}  // namespace
+
+std::span<const HybridMachine> hybrid_machines() {
+  static const std::array<HybridMachine, 5> all = make_all();
+  return all;
+}
+
+HybridMachine hybrid_machine_from_json(const Json& json, const std::string& path) {
+  const JsonObject file(json, path);
+  const JsonObject cpu = file.object("cpu"), device = file.object("device"), link = file.object("link");
+  HybridMachine machine{.name = file.string("name"),
+                        .expert_bits = file.real("expert_bits", 1, 32),
+                        .expert_bytes = static_cast<Bytes>(file.real("expert_bytes", 1, 1e12)),
+                        .source = path};
+  machine.costs.run = line_of(cpu);
+  machine.costs.device = {.run = line_of(device),
+                          .transfer = link.real("transfer_s", 1e-9, kMost),
+                          .shared = {.fixed = device.real("shared_s", 0, kMost)},
+                          .gate = {.fixed = device.real("gate_s", 0, kMost)},
+                          .sync = device.real("sync_s", 0, kMost),
+                          .policy = device.real("policy_s", 0, kMost),
+                          .launch = device.real("launch_s", 0, kMost),
+                          .predict = device.real("predict_s", 0, kMost),
+                          .row = link.real("row_s", 0, kMost)};
+  return machine;
+}
+
+Json to_json(const HybridMachine& machine) {
+  const experts::DeviceCosts& device = machine.costs.device;
+  return {{"name", machine.name},
+          {"expert_bits", machine.expert_bits},
+          {"expert_bytes", machine.expert_bytes},
+          {"cpu", {{"fixed_s", machine.costs.run.fixed}, {"per_token_s", machine.costs.run.per_token}}},
+          {"device",
+           {{"fixed_s", device.run.fixed},
+            {"per_token_s", device.run.per_token},
+            {"shared_s", device.shared.fixed},
+            {"gate_s", device.gate.fixed},
+            {"launch_s", device.launch},
+            {"sync_s", device.sync},
+            {"policy_s", device.policy},
+            {"predict_s", device.predict}}},
+          {"link", {{"transfer_s", device.transfer}, {"row_s", device.row}}}};
+}
+
+bool is_hybrid_machine(const std::string& name_or_file) {
+  for (const HybridMachine& machine : hybrid_machines())
+    if (machine.name == name_or_file) return true;
+  if (!std::filesystem::is_regular_file(name_or_file)) return false;
+  const Json json = read_json_file(name_or_file);
+  return json.is_object() && json.contains("link");
+}
+
+HybridMachine find_hybrid_machine(const std::string& name_or_file) {
+  std::string known;
+  for (const HybridMachine& machine : hybrid_machines()) {
+    if (machine.name == name_or_file) return machine;
+    known += machine.name + ", ";
+  }
+  if (!std::filesystem::exists(name_or_file))
+    throw Error(ErrorKind::kUsage, "no such machine")
+        .in(Setting::kMachine)
+        .expected(known + "or a JSON file")
+        .found("\"" + name_or_file + "\"");
+  return hybrid_machine_from_json(read_json_file(name_or_file), name_or_file);
+}
+
+}  // namespace sluice::lab

@@ -1,0 +1,168 @@
+#include "lab/replay/hybrid_replay.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "base/error.h"
+#include "base/setting.h"
+#include "experts/combination.h"
+#include "experts/core/equal_sizes.h"
+#include "experts/decision_log.h"
+#include "experts/layer_decider.h"
+#include "experts/registry.h"
+
+namespace sluice::lab {
+namespace {
+
+constexpr std::size_t kStepsBetweenStops = 64;
+
+void check(const HybridSettings& settings) {
+  experts::check_combination(
+      {.cache = "lru", .placement = settings.placement, .device_cache = settings.device_cache});
+  const experts::CachePolicy& cache = experts::find_cache(settings.device_cache);
+  if (cache.oracle)
+    throw Error(ErrorKind::kUsage, "which experts a device's cache is asked about depends on what it holds")
+        .in(Setting::kDeviceCache)
+        .expected("a cache that does not know the future")
+        .found(settings.device_cache);
+  if (settings.device_cache == "static-popular" && settings.workload.popularity.empty())
+    throw Error(ErrorKind::kUsage, "this cache needs to know how often each expert is used")
+        .in(Setting::kDeviceCache)
+        .found(settings.device_cache)
+        .fix("name recorded routing of another text: " + Setting::kRanksOf + " FILE");
+}
+
+class HybridReplay {
+ public:
+  HybridReplay(const RoutedSteps& steps, const HybridSettings& settings,
+               const std::function<void(std::string_view)>& log)
+      : steps_(steps),
+        settings_(settings),
+        log_(log),
+        decider_(policies(), {.layers = steps.layers, .top_k = steps.top_k}) {}
+
+  HybridResult run(const std::function<bool()>& stop) {
+    result_.start = decider_.device()->start().size();
+    write_heading();
+    for (std::size_t s = 0; s < steps_.steps.size(); ++s) {
+      if (s % kStepsBetweenStops == 0 && stop && stop()) throw Error(ErrorKind::kInterrupted, "interrupted");
+      step(steps_.steps[s]);
+    }
+    const experts::LayerPolicies& all = decider_.policies();
+    result_.prefill.counts = decider_.device()->counts(experts::StepKind::kPrompt);
+    result_.decode.counts = decider_.device()->counts(experts::StepKind::kDecode);
+    result_.fallbacks = all.placement->fallbacks();
+    result_.decision_hash = experts::decision_hash(all);
+    if (log_) log_(experts::decision_ending(result_.decision_hash));
+    return result_;
+  }
+
+ private:
+  bool one_for_all() const { return experts::find_cache(settings_.device_cache).whole_layers; }
+
+  experts::LayerPolicies policies() const {
+    experts::LayerPolicies policies;
+    policies.residencies.push_back(std::make_unique<experts::Residency>(
+        experts::make_cache("lru", {}), sizes_, Bytes{steps_.layers} * steps_.experts));
+    policies.placement = experts::find_placement(settings_.placement).make();
+    policies.costs = settings_.costs;
+    experts::DevicePolicies& device = policies.device.emplace();
+    if (!settings_.prefill_placement.empty())
+      device.prefill_placement = experts::find_placement(settings_.prefill_placement).make();
+    device.prefill_from = settings_.prefill_from;
+    const std::uint32_t caches = one_for_all() ? 1 : steps_.layers, layers = steps_.layers / caches;
+    for (std::uint32_t i = 0; i < caches; ++i) {
+      experts::CacheConfig config{.seed = settings_.seed};
+      config.layers = {i, layers, steps_.experts};
+      config.workload = settings_.workload;
+      config.workload.top_k = steps_.top_k;
+      device.residencies.push_back(
+          std::make_unique<experts::Residency>(experts::make_cache(settings_.device_cache, config), sizes_,
+                                               Bytes{settings_.slots} * layers, experts::Tier::kDevice));
+    }
+    return policies;
+  }
+
+  void write_heading() {
+    if (!log_) return;
+    experts::DecisionSetting setting{.cache = "lru",
+                                     .scope = "global",
+                                     .capacity = Bytes{steps_.layers} * steps_.experts,
+                                     .seed = settings_.seed};
+    setting.device = {.cache = settings_.device_cache,
+                      .placement = settings_.placement,
+                      .scope = one_for_all() ? "global" : "layer",
+                      .capacity = Bytes{settings_.slots} * (one_for_all() ? steps_.layers : 1),
+                      .slots = {},
+                      .profile = experts::hash_of(settings_.costs)};
+    log_(experts::decision_heading(setting));
+    line_.clear();
+    experts::append_start(line_, decider_.device()->start());
+    if (!line_.empty()) log_(line_);
+  }
+
+  void step(const RoutedStep& step) {
+    step.describe_spans(step.tokens(), spans_);
+    decider_.begin_step(spans_);
+    for (std::uint32_t layer = 0; layer < steps_.layers; ++layer) {
+      const RoutedLayer& routed = step.layers[layer];
+      if (routed.begin.size() < 2) continue;
+      step.describe_spans(routed.tokens(), spans_);
+      decide(routed, layer);
+    }
+    decider_.end_step();
+    HybridPhase& phase = step.prompt ? result_.prefill : result_.decode;
+    const experts::HybridTimeline& clock = decider_.device()->clock();
+    phase.steps += 1;
+    phase.tokens += step.tokens();
+    phase.seconds += clock.now() - before_;
+    const experts::LinkUse& link = clock.link();
+    phase.link.loads += link.loads - link_before_.loads;
+    phase.link.rows += link.rows - link_before_.rows;
+    phase.link.prefetches += link.prefetches - link_before_.prefetches;
+    phase.link.updates += link.updates - link_before_.updates;
+    link_before_ = link;
+    before_ = clock.now();
+  }
+
+  // Scores are the recorded weights of the chosen experts; all others are 0.
+  void decide(const RoutedLayer& routed, std::uint32_t layer) {
+    const std::uint32_t tokens = routed.tokens();
+    scores_.assign(std::size_t{tokens} * steps_.experts, 0);
+    for (std::uint32_t t = 0; t < tokens; ++t)
+      for (std::uint32_t c = routed.begin[t]; c < routed.begin[t + 1]; ++c)
+        scores_[std::size_t{t} * steps_.experts + routed.choices[c].expert] = routed.choices[c].weight;
+    decider_.follow(
+        {.layer = layer, .experts = steps_.experts, .tokens = tokens, .scores = scores_, .spans = spans_},
+        routed.choices, routed.begin);
+    const experts::LayerDecision& decision = decider_.decide();
+    if (!log_) return;
+    line_.clear();
+    experts::append_decision(line_, events_++, layer, decision);
+    log_(line_);
+  }
+
+  const RoutedSteps& steps_;
+  const HybridSettings& settings_;
+  const std::function<void(std::string_view)>& log_;
+  const experts::EqualSizes sizes_{{.full = 1}};  // capacities count experts
+  experts::LayerDecider decider_;
+  HybridResult result_;
+  double before_ = 0;
+  experts::LinkUse link_before_;
+  std::uint64_t events_ = 0;
+  std::string line_;
+  std::vector<float> scores_;  // (T, N) of the running event
+  std::vector<experts::SequenceSpan> spans_;
+};
+
+}  // namespace
+
+HybridResult replay_hybrid(const RoutedSteps& steps, const HybridSettings& settings,
+                           const std::function<void(std::string_view)>& log,
+                           const std::function<bool()>& stop) {
+  check(settings);
+  return HybridReplay(steps, settings, log).run(stop);
+}
+
+}  // namespace sluice::lab

@@ -1,0 +1,51 @@
+// Replays recorded routing through a host and a device side by side: the engine's own LayerDecider decides,
+// and its modelled clock says how long that takes. DALI; SPEC §3, §6.3 and §10 (G3, G8); docs/replay.md.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "experts/cache/cache_policies.h"
+#include "experts/device_decider.h"
+#include "experts/schedule/expert_costs.h"
+#include "lab/replay/routed_steps.h"
+
+namespace sluice::lab {
+
+struct HybridSettings {
+  std::string placement = "greedy";
+  std::string prefill_placement = {};  // empty: as `placement`
+  std::uint32_t prefill_from = 1;      // tokens of a prompt from which on that holds
+  std::string device_cache = "workload-ema";
+  std::uint32_t slots = 0;  // of the device's cache, for each layer
+  experts::WorkloadConfig workload = {};
+  experts::ExpertCosts costs = {};  // seconds
+  std::uint64_t seed = 0;
+};
+
+// Totals of all steps of one kind. Seconds are of the modelled clock.
+struct HybridPhase {
+  std::uint64_t steps = 0, tokens = 0;
+  double seconds = 0;  // of whole steps
+  experts::DeviceCounts counts;
+  experts::LinkUse link;
+};
+
+struct HybridResult {
+  HybridPhase prefill, decode;
+  std::uint64_t start = 0;      // experts that the device begins with; their copies are on no clock
+  std::uint64_t fallbacks = 0;  // of the placement
+  std::uint64_t decision_hash = 0;
+};
+
+// The host has room for all experts. Caches are kept over sequence ends. `log` as in replay(). Error(kUsage)
+// for a combination that cannot be (experts/combination.h), an oracle, and a cache that follows popularity
+// without counts; Error(kInterrupted).
+HybridResult replay_hybrid(const RoutedSteps& steps, const HybridSettings& settings,
+                           const std::function<void(std::string_view)>& log = {},
+                           const std::function<bool()>& stop = {});
+
+}  // namespace sluice::lab

@@ -1,0 +1,137 @@
+// Replays with a device against the replay of one cache, and against times by hand.
+#include "lab/replay/hybrid_replay.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <iostream>
+#include <string>
+
+#include "base/error.h"
+#include "experts/device_presets.h"
+#include "experts/registry.h"
+#include "lab/replay/batches.h"
+#include "lab/replay/made_up_trace.h"
+#include "lab/replay/replay.h"
+
+namespace sluice::lab {
+namespace {
+
+constexpr std::uint64_t kSeed = 5, kSteps = 120;
+
+RoutedSteps made_up(std::uint64_t prefill_every = 0) {
+  MadeUpTrace trace(kSeed, kSteps, prefill_every);
+  return read_routed_steps(trace);
+}
+
+experts::ExpertCosts costs() {
+  return {.fetch = {},
+          .run = {.fixed = 3, .per_token = 2},
+          .device = {.run = {.fixed = 1},
+                     .transfer = 8,
+                     .shared = {.fixed = 2},
+                     .gate = {.fixed = 1},
+                     .sync = .5,
+                     .policy = .25,
+                     .launch = .125,
+                     .row = .0625}};
+}
+
+TEST(HybridReplay, AllOnTheDeviceIsTheReplayOfItsCache) {
+  const RoutedSteps steps = made_up(10);
+  for (const char* cache : {"lru", "fifo", "lfu", "none"})
+    for (const std::uint32_t slots : {1u, 4u, 12u}) {
+      SCOPED_TRACE(std::string(cache) + " of " + std::to_string(slots));
+      HybridSettings settings{.placement = "device", .device_cache = cache, .slots = slots, .costs = costs()};
+      const HybridResult found = replay_hybrid(steps, settings);
+      MadeUpTrace trace(kSeed, kSteps, 10);
+      const ReplayResult plain =
+          replay(read_requests(trace), 3, nullptr, {.cache = cache, .capacity = slots});
+      EXPECT_EQ(found.decode.counts.hits, plain.decode.hits);
+      EXPECT_EQ(found.decode.counts.assigned, plain.decode.accesses);
+      EXPECT_EQ(found.prefill.counts.hits + found.decode.counts.hits, plain.total.hits);
+      EXPECT_EQ(found.decode.counts.active, found.decode.counts.assigned);
+      EXPECT_EQ(found.decode.counts.loads + found.decode.counts.streamed, plain.decode.misses());
+      EXPECT_EQ(found.prefill.steps, 12u);
+      EXPECT_NEAR(found.prefill.link.loads + found.decode.link.loads,
+                  8.0 * static_cast<double>(plain.total.misses()), 1e-6);
+    }
+}
+
+TEST(HybridReplay, AllOnTheHostTakesTheSumOfItsExperts) {
+  const RoutedSteps steps = made_up();
+  const HybridResult found =
+      replay_hybrid(steps, {.placement = "cpu", .device_cache = "none", .costs = costs()});
+  // Each layer has one token of three experts: the host computes longer than the device.
+  const double moe = .5 + .25 + .5 + 3 * (3 + 2) + 3 * .0625;
+  const auto layers = static_cast<double>(kSteps * 3);
+  EXPECT_NEAR(found.decode.counts.moe, layers * moe, 1e-6);
+  EXPECT_NEAR(found.decode.seconds, layers * (moe + 1), 1e-6);
+  EXPECT_EQ(found.decode.counts.host, layers * 15);
+  EXPECT_EQ(found.decode.counts.assigned, 0u);
+  EXPECT_EQ(found.decode.link.loads, 0);
+}
+
+TEST(HybridReplay, EveryPresetRunsAndRepeats) {
+  const RoutedSteps steps = made_up(10);
+  int ran = 0;
+  for (const experts::DevicePreset& preset : experts::device_presets()) {
+    SCOPED_TRACE(preset.name);
+    experts::find_cache(preset.device_cache);
+    experts::find_placement(preset.placement);
+    if (!preset.prefill_placement.empty()) experts::find_placement(preset.prefill_placement);
+    if (!preset.missing.empty()) {
+      EXPECT_THROW(experts::find_device_preset(preset.name), Error);
+      continue;
+    }
+    EXPECT_EQ(&experts::find_device_preset(preset.name), &preset);
+    HybridSettings settings{.placement = std::string(preset.placement),
+                            .prefill_placement = std::string(preset.prefill_placement),
+                            .prefill_from = preset.prefill_from,
+                            .device_cache = std::string(preset.device_cache),
+                            .slots = 5,
+                            .costs = costs()};
+    settings.workload.popularity.assign(3, std::vector<double>(12, 1));
+    std::string log, again;
+    const HybridResult found = replay_hybrid(steps, settings, [&](std::string_view line) { log += line; });
+    replay_hybrid(steps, settings, [&](std::string_view line) { again += line; });
+    EXPECT_EQ(log, again);
+    EXPECT_THAT(log, testing::HasSubstr("device_cache=" + settings.device_cache));
+    EXPECT_EQ(found.decode.tokens, steps.decode_tokens);
+    EXPECT_GT(found.decode.seconds, 0);
+    EXPECT_GE(found.decode.seconds, found.decode.counts.moe);
+    EXPECT_LE(found.start, 15u);
+    ++ran;
+  }
+  std::cout << ran << " presets\n";
+  EXPECT_GE(ran, 12);
+}
+
+TEST(HybridReplay, AFullDeviceIsFasterThanTheHostAndTheSplitThanBoth) {
+  const RoutedSteps steps = made_up();
+  const auto seconds = [&](const char* placement, const char* cache, std::uint32_t slots) {
+    return replay_hybrid(steps,
+                         {.placement = placement, .device_cache = cache, .slots = slots, .costs = costs()})
+        .decode.seconds;
+  };
+  EXPECT_LT(seconds("device", "workload-ema", 12), seconds("cpu", "none", 0));
+  EXPECT_LT(seconds("ratio-prefix", "workload-ema", 6), seconds("cpu", "none", 0));
+  EXPECT_LT(seconds("ratio-prefix", "workload-ema", 6), seconds("device", "workload-ema", 6));
+}
+
+TEST(HybridReplay, RefusesWhatCannotBe) {
+  const RoutedSteps steps = made_up();
+  const auto refused = [&](const char* placement, const char* cache) {
+    EXPECT_THROW(
+        replay_hybrid(steps, {.placement = placement, .device_cache = cache, .slots = 2, .costs = costs()}),
+        Error);
+  };
+  refused("greedy", "belady");
+  refused("greedy", "zip-pools");
+  refused("greedy", "slice-lru");
+  refused("greedy", "static-popular");  // nothing says what is popular
+  refused("fastest", "lru");
+}
+
+}  // namespace
+}  // namespace sluice::lab
