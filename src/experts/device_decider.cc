@@ -11,7 +11,6 @@ namespace sluice::experts {
 
 DeviceDecider::DeviceDecider(DevicePolicies& policies, Placement& placement, const ExpertCosts& costs)
     : policies_(policies), placement_(placement), costs_(costs) {
-  SLUICE_CHECK(costs.device.transfer > 0, "a device to which copies take no time");
   for (const auto& residency : policies.residencies) {
     SLUICE_CHECK(residency->tier() == Tier::kDevice, "the device's residency is of another tier");
     for (const Update& one : residency->start().updates)
@@ -139,7 +138,7 @@ void DeviceDecider::take_outcome(const EventOutcome& outcome) {
 
 void DeviceDecider::order_uses() {
   const auto order = [&](const DeviceUse& use) {
-    const bool to_send = use.from == DeviceBytes::kLink, there = use.remaining == 0;
+    const bool to_send = use.from == DeviceBytes::kLink, there = !to_send && use.remaining == 0;
     return std::tuple(there     ? 0
                       : to_send ? 2
                                 : 1,
@@ -170,7 +169,7 @@ void DeviceDecider::prefetch(std::span<const PartRequest> experts) {
     if (policies_.residency(one.id.layer).computable(one.id)) continue;
     clock_.withdraw(one.id);  // what a layer long past has left of it
     next_prefetched_.push_back(one.id);
-    prefetches_.push_back({one.id, costs_.device.transfer});
+    if (costs_.device.transfer > 0) prefetches_.push_back({one.id, costs_.device.transfer});
     now().proposed += 1;
   }
 }

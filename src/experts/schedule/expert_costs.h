@@ -21,7 +21,7 @@ struct ComputeTime {
 // What a device costs, where there is one (SPEC §2.6, §3.2, §3.6; HybridTimeline).
 struct DeviceCosts {
   ComputeTime run = {};     // computing an expert there, once it is there
-  double transfer = 0;      // bringing any one expert there; > 0 where there is a device
+  double transfer = 0;      // bringing any one expert there; 0: it takes no time on the clock
   ComputeTime shared = {};  // the shared experts of a layer, by the tokens of the step
   ComputeTime gate = {};    // attention, norm and gate of the next layer, by the tokens of the step
   double sync = 0;          // a copy of logits or activations down to the host
