@@ -1,0 +1,109 @@
+// Replays routing through a host and a device with the built program.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+#include <string>
+
+#include "base/files/scratch_directory.h"
+#include "base/json/json.h"
+#include "program.h"
+
+namespace {
+
+using sluice::Json;
+using sluice::program::Outcome;
+using sluice::program::run;
+using testing::HasSubstr;
+
+const std::string kSimulate =
+    "simulate --trace " SLUICE_SOURCE_DIR "/tests/data/routing/dsv2lite.summary612.mrt.zst ";
+
+TEST(HybridReplay, CountsEveryExpertOnce) {
+  const Outcome outcome = run(kSimulate +
+                              "--machine dali-3090,dali-3090-fit --preset dali,d-naive,gpu-lru,ncmoe "
+                              "--prefetch none --device-slots 16,64 --json");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json result = Json::parse(outcome.out);
+  ASSERT_EQ(result.at("machines").size(), 2u);
+  ASSERT_EQ(result.at("results").size(), 16u);
+  std::map<std::string, double> naive;  // by machine: all on the host
+  for (const Json& row : result.at("results"))
+    if (row.at("preset") == "d-naive")
+      naive[row.at("machine").get<std::string>()] = row.at("tpot_s").get<double>();
+  for (const Json& row : result.at("results")) {
+    SCOPED_TRACE(row.dump());
+    const Json &decode = row.at("decode"), &device = decode.at("experts").at("device"),
+               &placement = decode.at("placement");
+    EXPECT_EQ(decode.at("tokens"), 612);
+    EXPECT_EQ(device.at("active"), 612 * 26 * 6);
+    EXPECT_EQ(placement.at("host").get<std::uint64_t>() + placement.at("device").get<std::uint64_t>(),
+              device.at("active"));
+    EXPECT_EQ(device.at("assigned"), placement.at("device"));
+    EXPECT_EQ(device.at("hits").get<std::uint64_t>() + placement.at("loads").get<std::uint64_t>() +
+                  placement.at("streamed").get<std::uint64_t>(),
+              device.at("assigned"));
+    EXPECT_GT(row.at("tpot_s").get<double>(), 0);
+    const bool holds_all = row.at("device_slots") == 64;
+    if (row.at("preset") == "dali" && holds_all) {
+      EXPECT_EQ(device.at("a_hit"), 1);
+      EXPECT_EQ(row.at("start_experts"), 26 * 64);
+      EXPECT_LT(row.at("tpot_s").get<double>(), naive.at(row.at("machine").get<std::string>()));
+    }
+    if (row.at("preset") == "d-naive") {
+      EXPECT_EQ(placement.at("device"), 0);
+    }
+    // Six whole layers fit into what 16 experts of each layer take.
+    if (row.at("preset") == "ncmoe") {
+      EXPECT_EQ(row.at("start_experts"), holds_all ? 26 * 64 : 6 * 64);
+      EXPECT_EQ(device.at("assigned"), 612 * 6 * (holds_all ? 26 : 6));
+    }
+  }
+}
+
+TEST(HybridReplay, MemoryIsSlotsAndTheLogRepeats) {
+  const sluice::testing::ScratchDirectory directory;
+  const std::string common = kSimulate + "--machine dali-3090 --preset dali-plus --prefetch none --json ";
+  const auto row = [&](const std::string& flags) {
+    const Outcome outcome = run(common + flags);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return Json::parse(outcome.out).at("results").at(0);
+  };
+  const Json by_slots = row("--device-slots 16 --decisions " + directory.file("a"));
+  const Json by_memory = row("--device-memory 6864MiB --decisions " + directory.file("b"));  // 16 · 26 · 16.5
+  EXPECT_EQ(by_slots, by_memory);
+  const auto content = [&](const char* name) {
+    std::ifstream file(directory.file(name));
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  EXPECT_EQ(content("a"), content("b"));
+  EXPECT_THAT(content("a"), HasSubstr("placement=ratio-prefix"));
+  EXPECT_THAT(content("a"), HasSubstr("start 0/"));
+  EXPECT_THAT(content("a"), HasSubstr(" device "));
+  const std::string hash = by_slots.at("decisions").get<std::string>();
+  EXPECT_THAT(content("a"), HasSubstr("# hash " + hash));
+}
+
+TEST(HybridReplay, RefusesWhatCannotBe) {
+  const auto refused = [&](const std::string& flags, const std::string& why) {
+    const Outcome outcome = run(kSimulate + flags);
+    EXPECT_EQ(outcome.code, 2) << flags;
+    EXPECT_THAT(outcome.err, HasSubstr(why)) << flags;
+  };
+  refused("--machine dali-3090 --device-slots 16", "--prefetch none");
+  refused("--machine dali-3090 --device-slots 16 --preset edgemoe", "cannot run");
+  refused("--machine dali-3090 --prefetch none", "--device-slots");
+  refused("--machine dali-3090 --prefetch none --device-slots 65", "at most 64");
+  refused("--machine dali-3090 --prefetch none --device-slots 16 --device-memory 1GiB", "one size");
+  refused("--device-slots 16", "needs a machine");
+  refused("--machine slicemoe --device-slots 16", "no such machine");
+  refused("--machine dali-3090 --device-slots 16 --cache lru", "leave out");
+  refused("--machine dali-3090 --device-slots 16 --prefetch raw", "expected none");
+  refused("--machine dali-3090 --device-slots 16 --preset d-fiddler", "--ranks-of");
+  refused("--machine dali-3090 --prefetch none --device-slots 16 --device-cache belady", "the future");
+  refused("--machine dali-3090 --prefetch none --device-slots 16 --batch 0", "numbers from 1");
+  refused("--machine dali-3090 --prefetch none --device-slots 16 --router cumsum", "--router");
+}
+
+}  // namespace
