@@ -33,7 +33,7 @@ class Setting {
       kFull, kTensors, kRanksOf, kRepeats, kLayers, kExperts, kDtype, kShardSize, kEmbeddingScale,
       kEmbeddingCommon, kScope, kPools, kExpertBytes, kWindow, kDelta, kDemote, kHalfLife, kMemoryExperts,
       kShape, kModel, kBudget, kQuick, kAhead, kGateInputs, kRoutingLayers, kRouting, kDeviceMemory,
-      kDeviceSlots, kDeviceCache, kWSize, kUSize;
+      kDeviceSlots, kDeviceCache, kWSize, kUSize, kDevice;
 
   static constexpr std::size_t kMarkBytes = 4;
   static constexpr char kMarkBegin = '\x1e', kMarkEnd = '\x1f';
@@ -169,7 +169,8 @@ inline constexpr Setting Setting::kDeviceSlots{110};
 inline constexpr Setting Setting::kDeviceCache{111};
 inline constexpr Setting Setting::kWSize{112};
 inline constexpr Setting Setting::kUSize{113};
-inline constexpr std::size_t kSettings = 114;
+inline constexpr Setting Setting::kDevice{114};
+inline constexpr std::size_t kSettings = 115;
 
 std::string mark(Setting setting);
 std::string operator+(std::string text, Setting setting);

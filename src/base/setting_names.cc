@@ -119,6 +119,7 @@ constexpr SettingNames kNames = {{
     {Setting::kDeviceCache, "--device-cache", "device_cache"},
     {Setting::kWSize, "--w-size", "w_size"},
     {Setting::kUSize, "--u-size", "u_size"},
+    {Setting::kDevice, "--device", "device"},
 }};
 
 constexpr bool in_order(const SettingNames& names) {

@@ -65,16 +65,7 @@ Engine::Impl::Impl(const store::Checkpoint& checkpoint, const model::Model& mode
   moe_ =
       std::make_unique<MoeBlock>(kernels_, model_.config, *weights_, *experts_, plan_.low_view, statistics_);
   passes_ = std::make_unique<Passes>(forward_parts(), forward_);
-  if (plan_.second_unit) {
-    policies.placement = plan_.second_unit->make_placement();
-    if (plan_.second_unit->make_residencies)
-      policies.device.emplace(
-          experts::DevicePolicies{.residencies = plan_.second_unit->make_residencies(experts_->sizes())});
-    second_unit_ = plan_.second_unit->make_unit(
-        {kernels_, plan_.low_view, model_.config, *experts_, budget_.memory.chunk,
-         scratch_shape(budget_parts(), budget_.dense.view, budget_.memory.chunk)});
-    moe_->compute_on(second_unit_.get());
-  }
+  make_units(policies);
   make_profile();
   pool_plan_ = plan_pools_of(plan_, *policies_, profile_, budget_.memory.experts);
   policies.residencies = make_caches(plan_, *policies_,
@@ -85,11 +76,34 @@ Engine::Impl::Impl(const store::Checkpoint& checkpoint, const model::Model& mode
                                      pool_plan_, profile_, experts_->sizes());
   policies.costs = profile_ ? profile_->costs() : experts_->assumed_costs();
   if (plan_.second_unit) policies.costs.device = plan_.second_unit->costs;
+  if (device_) policies.costs.device = device_->costs();
   decider_ = std::make_unique<experts::LayerDecider>(
       std::move(policies), experts::SparseShape{model_.config.sparse_layers(),
                                                 static_cast<std::uint32_t>(model_.config.moe.top_k)});
   moe_->decide_by(decider_.get());
   start_times_.profile_s = watch.lap();
+}
+
+// What computes beside the host, and what decides about it.
+void Engine::Impl::make_units(experts::LayerPolicies& policies) {
+  const UnitParts parts{kernels_,
+                        plan_.low_view,
+                        model_.config,
+                        *experts_,
+                        budget_.memory.chunk,
+                        scratch_shape(budget_parts(), budget_.dense.view, budget_.memory.chunk)};
+  if (plan_.second_unit) {
+    policies.placement = plan_.second_unit->make_placement();
+    if (plan_.second_unit->make_residencies)
+      policies.device.emplace(
+          experts::DevicePolicies{.residencies = plan_.second_unit->make_residencies(experts_->sizes())});
+    second_unit_ = plan_.second_unit->make_unit(parts);
+    moe_->compute_on(second_unit_.get());
+  } else if (plan_.device) {
+    device_ = std::make_unique<EngineDevice>(plan_, parts, *accountant_);
+    policies.device.emplace(device_->make_policies(*policies_, experts_->sizes()));
+    moe_->compute_on(&device_->unit());
+  }
 }
 
 // Also makes the workspace and the scratch, which are charged behind them.
@@ -123,7 +137,8 @@ const Profile* Engine::Impl::given_profile() const {
 
 void Engine::Impl::make_profile() {
   if (experts_->sliced()) return;  // no policy for slices uses costs
-  const bool needed = policies_->cache->pooled || policies_->scheduler->by_costs || plan_.profile;
+  const bool needed =
+      policies_->cache->pooled || policies_->scheduler->by_costs || plan_.profile || plan_.device;
   if (model_.experts.empty() || !needed) return;
   const ProfiledModel model = profiled_model(checkpoint_, model_, *experts_);
   if (plan_.profile && !plan_.profile_if_it_fits)
@@ -154,6 +169,7 @@ RunReport Engine::Impl::report() const {
           .start_times = start_times_,
           .isa_warning = isa_warning_,
           .decider = *decider_,
+          .device = device_.get(),
           .experts = *experts_,
           .files = *files_,
           .isa = kernels_.isa,

@@ -15,6 +15,7 @@
 #include "device/host_buffer.h"
 #include "engine/engine.h"
 #include "engine/engine_budget.h"
+#include "engine/engine_device.h"
 #include "engine/forward/dense_weights.h"
 #include "engine/forward/embedding.h"
 #include "engine/forward/measure_profile.h"
@@ -68,6 +69,7 @@ class Engine::Impl {
   // The profile that the plan was given, if it was measured for this model and machine; else null.
   const Profile* given_profile() const;
   void load_dense_weights();
+  void make_units(experts::LayerPolicies& policies);
   void make_profile();
   // Called with the error of a step: adds the place of impossible codes of dense weights.
   void locate_damage(const Error& error);
@@ -99,6 +101,7 @@ class Engine::Impl {
   StartTimes start_times_;
   std::unique_ptr<experts::LayerDecider> decider_;  // made last, after what its caches need is measured
   std::unique_ptr<ComputeUnit> second_unit_;
+  std::unique_ptr<EngineDevice> device_;
   std::unique_ptr<MoeBlock> moe_;
   std::unique_ptr<Passes> passes_;
   models::LayerForward forward_;

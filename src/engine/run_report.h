@@ -37,6 +37,7 @@ namespace sluice::engine {
 struct DenseChoice;  // engine/forward/dense_choice.h
 class DenseWeights;  // engine/forward/dense_weights.h
 class Embedding;     // engine/forward/embedding.h
+class EngineDevice;  // engine/engine_device.h
 struct EnginePlan;   // engine/plan/engine_plan.h
 struct MemoryPlan;   // engine/plan/memory_plan.h
 struct PolicyPlan;   // engine/plan/engine_plan.h
@@ -75,6 +76,7 @@ struct RunReport {
   const StartTimes& start_times;
   const std::string& isa_warning;
   const experts::LayerDecider& decider;
+  const EngineDevice* device;         // null: there is none
   const fetch::ExpertStore& experts;  // parts in memory, sizes, counters
   fetch::WeightFiles& files;
   Isa isa;

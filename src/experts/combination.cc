@@ -45,7 +45,7 @@ void check_device(const Combination& combination) {
   if (!has_device) return;
   const CachePolicy& cache = find_cache(combination.device_cache);
   if (cache.pooled || cache.sliced || combination.family == Family::kSliced) {
-    refuse("a device's cache holds whole experts, neither pools nor slices", Setting::kCache,
+    refuse("a device's cache holds whole experts, neither pools nor slices", Setting::kDeviceCache,
            std::string(cache.name), "use the cache workload-ema on the device");
   }
   if (combination.whole_layers) {

@@ -176,7 +176,8 @@ void add_forward(Command& app) {
                     .router = kRouterOfSteps,
                     .context = "Most tokens (of " + Setting::kTokens + " and of " + Setting::kEncoderTokens +
                                "); default: the model's "
-                               "maximum"});
+                               "maximum",
+                    .devices = true});
   command->footer(
       "Example:\n  sluice forward models/fable-moe-18m --tokens 1,2,3 --out logits.npy --math f32");
   command->callback([options] { forward(*options); });

@@ -29,6 +29,7 @@
 #include "flags/prompt_flags.h"
 #include "flags/sampling_flags.h"
 #include "model/architecture.h"
+#include "report/device_report.h"
 #include "report/energy_report.h"
 #include "report/fitted_line.h"
 #include "report/live_text.h"
@@ -127,6 +128,10 @@ Json result_json(const engine::Engine& engine, const std::vector<engine::Generat
   json["memory"] = memory_json(engine.report());
   json["io"] = io_json(engine.report());
   json["experts"] = experts_json(engine.report());
+  if (const engine::RunReport run = engine.report(); run.device != nullptr) {
+    json["device"] = device_json(run);
+    json["placement"] = placement_json(run);
+  }
   if (Json model = energy.json(); !model.is_null()) json["energy_model"] = std::move(model);
   if (engine.statistics().decode.tokens > 0 && !engine.checkpoint().slices())
     json["predicted"] = forecast_json(engine.report(), results);
@@ -322,7 +327,7 @@ void add_run(Command& app) {
   command
       ->add_flag(Setting::kShowExperts, options->show_experts, "Draw which experts are in memory at the end")
       ->group(output);
-  add_engine_flags(*command, options->engine, {.plays_routing = true});
+  add_engine_flags(*command, options->engine, {.devices = true, .plays_routing = true});
   command->footer(
       "Examples:\n"
       "  sluice run models/fable-moe-18m -p \"Once upon a time\" -n 60 --memory 40MiB\n"

@@ -70,6 +70,7 @@ void check_policies(const EngineFlags& flags) {
   if (!flags.scheduler.empty()) experts::find_scheduler(flags.scheduler);
   if (!flags.prefetch.empty()) experts::find_prefetch(flags.prefetch);
   if (!flags.placement.empty()) experts::find_placement(flags.placement);
+  if (!flags.device_cache.empty()) experts::find_cache(flags.device_cache);
 }
 
 DiskMethod parse_disk_method(const std::string& text) {
@@ -140,6 +141,30 @@ std::size_t in_range(std::int64_t value, std::int64_t least, std::int64_t most, 
 
 namespace {
 
+void add_device_flags(Command& command, EngineFlags& flags) {
+  const std::string devices = "Device";
+  command
+      .add_option(Setting::kDevice, &flags.device,
+                  "Computes experts beside the host: emulated, which may be followed by :link=2GB/s,"
+                  "latency=20us,compute=60GB/s,… (its seconds are no speed of the program), or none")
+      ->group(devices)
+      ->show_default();
+  command
+      .add_option(Setting::kDeviceMemory, &flags.device_memory,
+                  "Budget of the device's own memory (8MiB), beside " + Setting::kMemory +
+                      "; default: what its slots take, or the smaller of 1 GiB and a quarter of what is free")
+      ->group(devices);
+  command
+      .add_option(Setting::kDeviceSlots, &flags.device_slots,
+                  "Experts of each layer that stay on the device; default: as many as its memory holds")
+      ->check(whole_number(Setting::kDeviceSlots, 0, 65535))
+      ->group(devices);
+  command
+      .add_option(Setting::kDeviceCache, &flags.device_cache,
+                  "Which experts stay there, by the names of " + Setting::kCache + "; default: workload-ema")
+      ->group(devices);
+}
+
 void add_policy_flags(Command& command, EngineFlags& flags, const EngineHelp& help) {
   const std::string policies = "Policies", preset_rules = "; default: the preset's";
   command
@@ -190,6 +215,7 @@ void add_policy_flags(Command& command, EngineFlags& flags, const EngineHelp& he
                   "Measured costs to plan with (sluice profile); default: the store's, or measured at the "
                   "start (a store without any keeps them)")
       ->group(policies);
+  if (help.devices) add_device_flags(command, flags);
   add_computing_flags(command, flags.slices);
   add_slice_flags(command, flags.slices);
 }
@@ -298,6 +324,11 @@ engine::EngineOptions engine_options(const EngineFlags& flags) {
   options.scheduler = flags.scheduler;
   options.prefetch = flags.prefetch;
   options.placement = flags.placement;
+  options.device = flags.device;
+  options.device_cache = flags.device_cache;
+  if (!flags.device_memory.empty())
+    options.device_memory = parse_size(flags.device_memory, mark(Setting::kDeviceMemory));
+  if (flags.device_slots) options.device_slots = static_cast<std::uint32_t>(*flags.device_slots);
   set_slice_options(flags.slices, options);
   set_max_loss(flags.slices, flags.model, options);
   const engine::PolicyPlan chosen = chosen_policies(options);

@@ -1,7 +1,9 @@
 // Flags shared by every command that computes with a model, and opening that model.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +30,8 @@ struct EngineFlags : CommonFlags {
   std::string preset, router, cache, cache_scope = "global", keep = "full",
                                      dense = "auto";  // empty: the preset's
   std::string scheduler, prefetch, placement;
+  std::string device = "none", device_memory, device_cache;  // empty: as EngineOptions says
+  std::optional<std::int64_t> device_slots;
   std::string routing, routing_layers;     // of the router recorded: the trace, and the layers to play
   std::string capacity;                    // empty: what the budget leaves
   std::string profile;                     // file; empty: the store's sidecar if it has one for this machine
@@ -56,6 +60,7 @@ struct EngineHelp {
       "Most tokens of prompt and answer together, less the answer's last (of each by itself, behind an "
       "encoder); an answer ends there; default: the model's maximum";
   PolicyFlags policies = PolicyFlags::kAll;
+  bool devices = false;        // has the flags of a device
   bool plays_routing = false;  // has the flags of the router recorded, which is for benchmarks
 };
 void add_engine_flags(Command& command, EngineFlags& flags, const EngineHelp& help = {});

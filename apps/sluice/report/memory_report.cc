@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "engine/engine_device.h"
 #include "engine/plan/memory_plan.h"
 #include "engine/run_report.h"
 
@@ -21,7 +22,10 @@ constexpr device::Account kAccounts[] = {
 
 Bytes memory_peak(const engine::RunReport& run, Engines engines) {
   const Bytes accounted = run.accountant.peak();
-  return engines == Engines::kOne ? std::max(accounted, engine::measured_peak()) : accounted;
+  // The memory of an emulated device is of this process, too, and has a budget of its own.
+  const Bytes devices = run.device != nullptr ? run.device->accountant().peak() : 0;
+  const Bytes measured = engine::measured_peak();
+  return engines == Engines::kOne ? std::max(accounted, measured - std::min(measured, devices)) : accounted;
 }
 
 Json memory_json(const engine::RunReport& run, Engines engines) {

@@ -16,6 +16,7 @@
 #include "fetch/memory/expert_store.h"
 #include "fetch/memory/fetch_counters.h"
 #include "flags/slice_effects.h"
+#include "report/device_report.h"
 #include "report/forecast_hint.h"
 #include "store/checkpoint.h"
 
@@ -159,6 +160,7 @@ Json experts_json(const engine::RunReport& run) {
       {"plans", statistics.plans}, {"seconds", statistics.plan_s}, {"fallbacks", run.scheduler_fallbacks()}};
   json["prefill"] = counts_json(statistics.prefill);
   json["decode"] = counts_json(statistics.decode);
+  if (run.device != nullptr) json["device"] = device_experts_json(run);
   return json;
 }
 

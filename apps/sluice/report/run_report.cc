@@ -20,6 +20,7 @@
 #include "fetch/memory/fetch_counters.h"
 #include "model/architecture.h"
 #include "model/config.h"
+#include "report/device_report.h"
 #include "report/forecast_hint.h"
 #include "report/loss_rows.h"
 #include "report/memory_report.h"
@@ -142,6 +143,7 @@ std::string run_table(const engine::RunReport& run, const std::vector<engine::Ge
                                     speed_hint(forecast, decoded_now)})
       if (!hint.empty()) hints.push_back(hint);
   }
+  for (const auto& [name, text] : device_rows(run)) row(name, text);
   row("disk",
       fmt::format("{} in {} reads by {}{}", format_bytes(disk.bytes_read), disk.reads, disk.method,
                   disk.seconds > 0 ? fmt::format(", {:.2f} GB/s while reading",

@@ -17,6 +17,11 @@ namespace {
 
 using experts::PrecisionMode;
 
+// Ours, where a device is given and nothing else: both follow the measured costs and the work of experts.
+constexpr std::string_view kDevicePlacement = "ratio-prefix", kDeviceCache = "workload-ema";
+
+bool has_device(const EngineOptions& options) { return !options.device.empty() && options.device != "none"; }
+
 // docs/slicemoe.md has its cost.
 constexpr kernels::ActivationForm kUsualActivations = kernels::ActivationForm::kInt8;
 
@@ -116,6 +121,28 @@ void complete(PolicyPlan& policies, Keep keep, const ModelFacts& facts) {
     limits.low = limits.high = policies.kept;
 }
 
+// Empty: there is none.
+std::optional<DeviceChoice> device_of(const EngineOptions& options, const ModelFacts& facts) {
+  const auto refuse = [](Setting setting, const std::string& message, const std::string& fix) {
+    throw Error(ErrorKind::kUsage, message).in(setting).fix(fix);
+  };
+  if (!has_device(options)) {
+    const std::pair<bool, Setting> given[] = {{options.device_memory.has_value(), Setting::kDeviceMemory},
+                                              {options.device_slots.has_value(), Setting::kDeviceSlots},
+                                              {!options.device_cache.empty(), Setting::kDeviceCache}};
+    for (const auto& [is_given, setting] : given)
+      if (is_given)
+        refuse(setting, "there is no device", "leave it out, or give " + Setting::kDevice + " emulated");
+    return std::nullopt;
+  }
+  if (!facts.has_experts)
+    refuse(Setting::kDevice, "a device computes routed experts, and this model has none", "leave it out");
+  if (facts.has_encoder)
+    refuse(Setting::kDevice, "a device computes experts of decoders without an encoder", "leave it out");
+  return DeviceChoice{device::parse_emulated_spec(options.device, mark(Setting::kDevice)),
+                      options.device_memory, options.device_slots};
+}
+
 PolicyPlan without_loss(PolicyPlan policies, const EngineOptions& options) {
   policies.contract->planned_low = 0;
   policies.precision.mode = PrecisionMode::kHigh;
@@ -177,7 +204,10 @@ PolicyPlan choose_policies(const EngineOptions& options, bool packed_states, boo
   plan.prefetch = &experts::find_prefetch(
       either(options.prefetch, chosen || options.recording > 0 || replaced ? preset.prefetch : "lookahead"));
   plan.scheduler = &experts::find_scheduler(either(options.scheduler, preset.scheduler));
-  plan.placement = &experts::find_placement(either(options.placement, preset.placement));
+  const bool device = has_device(options);
+  plan.placement =
+      &experts::find_placement(either(options.placement, device ? kDevicePlacement : preset.placement));
+  if (device) plan.device_cache = &experts::find_cache(either(options.device_cache, kDeviceCache));
   plan.limits = options.limits;
   plan.limits.mode = options.constraint.value_or(preset.constraint);
   plan.cache_aware = options.cache_aware;
@@ -190,17 +220,19 @@ PolicyPlan choose_policies(const EngineOptions& options, bool packed_states, boo
 
 void check_policies(const PolicyPlan& policies, experts::Family family) {
   const std::string_view routers[] = {policies.router->name};
-  experts::check_combination({.family = family,
-                              .routers = routers,
-                              .cache = policies.cache->name,
-                              .precision = policies.precision.mode,
-                              .constraint = policies.limits.mode,
-                              .scheduler = policies.scheduler->name,
-                              .prefetch = policies.prefetch->name,
-                              .whole_layers = policies.preset->whole_layers,
-                              .slices = &policies.slices,
-                              .loss_limited = policies.contract.has_value(),
-                              .placement = policies.placement->name});
+  experts::check_combination(
+      {.family = family,
+       .routers = routers,
+       .cache = policies.cache->name,
+       .precision = policies.precision.mode,
+       .constraint = policies.limits.mode,
+       .scheduler = policies.scheduler->name,
+       .prefetch = policies.prefetch->name,
+       .whole_layers = policies.preset->whole_layers,
+       .slices = &policies.slices,
+       .loss_limited = policies.contract.has_value(),
+       .placement = policies.placement->name,
+       .device_cache = policies.device_cache != nullptr ? policies.device_cache->name : ""});
 }
 
 EnginePlan resolve(const EngineOptions& options, const ModelFacts& facts) {
@@ -240,6 +272,7 @@ EnginePlan resolve(const EngineOptions& options, const ModelFacts& facts) {
   plan.formats = options.formats;
   plan.fetch = options.fetch;
   plan.second_unit = options.second_unit;
+  plan.device = device_of(options, facts);
   return plan;
 }
 

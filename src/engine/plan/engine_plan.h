@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "device/emulated/emulated_spec.h"
 #include "engine/plan/options.h"
 #include "experts/combination.h"
 #include "experts/registry.h"
@@ -50,7 +51,8 @@ struct PolicyPlan {
   const experts::SchedulerPolicy* scheduler = nullptr;
   const experts::PrefetchPolicy* prefetch = nullptr;
   const experts::PlacementPolicy* placement = nullptr;
-  experts::PrecisionRule precision;  // kFull: no slices
+  const experts::CachePolicy* device_cache = nullptr;  // null: there is no device
+  experts::PrecisionRule precision;                    // kFull: no slices
   experts::ConstraintConfig limits;
   experts::CacheAwareRules cache_aware;
   experts::SlicesConfig slices;
@@ -67,6 +69,13 @@ struct PolicyPlan {
   // "recorded from FILE (how it is fitted to the model)", as every output names it; empty where the model's
   // routers decide.
   std::string played() const;
+};
+
+// A device beside the host, as asked for.
+struct DeviceChoice {
+  device::EmulatedSpec spec;
+  std::optional<Bytes> memory;
+  std::optional<std::uint32_t> slots;
 };
 
 struct EnginePlan {
@@ -93,7 +102,8 @@ struct EnginePlan {
   bool less_cache_will_do = false;
   const kernels::FormatTable* formats = nullptr;  // as in EngineOptions
   fetch::FetchOptions fetch;
-  std::optional<SecondUnit> second_unit;  // empty: the host computes everything
+  std::optional<SecondUnit> second_unit;  // empty: the host computes everything, or the …
+  std::optional<DeviceChoice> device;     // … device does its part
   PolicyPlan policies;
   // Under a contract: the policies that lose nothing but what rounding loses, for a budget in which all
   // experts fit. Empty without a contract.

@@ -87,6 +87,12 @@ struct EngineOptions {
   std::string preset;  // empty: auto
   // Each overrides the preset's value; empty: the preset's.
   std::string router, cache, scheduler, prefetch, placement;
+  // A device beside the host: "emulated", with a specification behind a colon (docs/devices.md). Empty or
+  // "none": the host computes everything. Its cache is workload-ema where none is named, and the placement
+  // then ratio-prefix.
+  std::string device, device_cache;
+  std::optional<Bytes> device_memory;         // empty: what its slots need, or default_device_memory()
+  std::optional<std::uint32_t> device_slots;  // experts of each layer that stay there; empty: as many as fit
   CacheScope cache_scope = CacheScope::kGlobal;
   DenseForm dense = DenseForm::kAuto;
   Keep keep = Keep::kFull;

@@ -90,6 +90,9 @@ class DeviceStore {
   // experts; what is not named again is given up.
   void prefetch(std::span<const experts::ExpertId> ids);
 
+  // Where some expert will be, buffer_bytes() of it. REQUIRES: no event has begun.
+  Bytes bytes_each() const { return buffers_.bytes_each(); }
+  device::Address spare_buffer() const { return buffers_.first(); }
   bool stays(experts::ExpertId id) const;  // has a buffer of its own beyond the event
   const DeviceStoreCounters& counters() const { return counters_; }
   std::uint32_t slots() const { return slots_; }

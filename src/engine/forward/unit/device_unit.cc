@@ -36,9 +36,9 @@ struct DeviceUnit::Launch {
   bool gate_bias = false, up_bias = false, down_bias = false;
 };
 
-kernels::Context DeviceUnit::device_kernels(device::Device& device, const kernels::Context& host) {
+kernels::Context DeviceUnit::device_kernels(ThreadPool& pool, const kernels::Context& host) {
   kernels::Context kernels = host;
-  kernels.pool = &device.pool();
+  kernels.pool = &pool;
   kernels.scratch = nullptr;  // each operation has one in the device's memory
   return kernels;
 }
@@ -72,21 +72,22 @@ DeviceUnit::Layout DeviceUnit::lay_out(Address begin, const kernels::Context& ke
   return layout;
 }
 
-Bytes DeviceUnit::activation_bytes(device::Device& device, const UnitParts& parts) {
-  return lay_out({}, device_kernels(device, parts.kernels), parts).bytes;
+Bytes DeviceUnit::activation_bytes(ThreadPool& pool, const UnitParts& parts) {
+  return lay_out({}, device_kernels(pool, parts.kernels), parts).bytes;
 }
 
 DeviceUnit::DeviceUnit(device::Device& device, const UnitParts& parts,
                        const fetch::DeviceStoreOptions& options)
     : device_(device),
-      kernels_(device_kernels(device, parts.kernels)),
+      kernels_(device_kernels(device.pool(), parts.kernels)),
       low_view_(parts.low_view),
       hidden_(parts.config.hidden),
       width_(parts.config.moe.width),
       most_tokens_(parts.tokens),
       scratch_shape_(parts.scratch),
       store_(device, parts.store, options),
-      memory_(device.memory().allocate(device::Account::kActivations, activation_bytes(device, parts))),
+      memory_(
+          device.memory().allocate(device::Account::kActivations, activation_bytes(device.pool(), parts))),
       layout_(lay_out(memory_.address(), kernels_, parts)) {}
 
 DeviceUnit::~DeviceUnit() { abandon_event(); }

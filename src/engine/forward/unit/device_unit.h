@@ -13,6 +13,7 @@
 #include "engine/forward/unit/compute_unit.h"
 #include "engine/plan/options.h"
 #include "engine/plan/unit_parts.h"
+#include "experts/schedule/expert_costs.h"
 #include "fetch/device/device_store.h"
 #include "kernels/context.h"
 
@@ -30,7 +31,12 @@ class DeviceUnit final : public ComputeUnit {
   // Error(kBudget) if the device's memory is too small.
   DeviceUnit(device::Device& device, const UnitParts& parts, const fetch::DeviceStoreOptions& options);
   ~DeviceUnit() override;
-  static Bytes activation_bytes(device::Device& device, const UnitParts& parts);
+  // `pool`: of as many threads as the device's.
+  static Bytes activation_bytes(ThreadPool& pool, const UnitParts& parts);
+
+  // Costs in seconds: copies of an expert and of little, and computing an expert of words for some numbers of
+  // tokens. `host` lends memory for one expert. No event runs, and none has run. Error(kIo), (kBudget).
+  experts::DeviceCosts measure(device::Accountant& host);
 
   void release_host(const experts::EventOutcome& host) override { store_.release_host(host); }
   void begin_event(const UnitEvent& event) override;
@@ -70,9 +76,10 @@ class DeviceUnit final : public ComputeUnit {
   };
 
   static Layout lay_out(device::Address begin, const kernels::Context& kernels, const UnitParts& parts);
-  static kernels::Context device_kernels(device::Device& device, const kernels::Context& host);
+  static kernels::Context device_kernels(ThreadPool& pool, const kernels::Context& host);
   std::array<device::Event, 3> send_biases(const ExpertWork& work, std::size_t way);
   void run(const Launch& launch, const device::Access& access) const;
+  void run_sample(device::Address expert, std::size_t tokens, const device::Access& access) const;
 
   device::Device& device_;
   const kernels::Context kernels_;

@@ -1,0 +1,123 @@
+#include "report/device_report.h"
+
+#include <fmt/format.h>
+
+#include <string>
+
+#include "base/bytes.h"
+#include "base/duration.h"
+#include "device/device.h"
+#include "engine/engine_device.h"
+#include "engine/run_report.h"
+#include "experts/layer_decider.h"
+
+namespace sluice::app {
+namespace {
+
+using device::Traffic;
+using experts::StepKind;
+
+// A device whose operations really took longer than its specification says is slower than itself.
+constexpr double kValidOverruns = 0.01;
+
+constexpr Traffic kTraffics[] = {Traffic::kDemand, Traffic::kResult, Traffic::kPrefetch, Traffic::kUpdate};
+
+bool is_paced(const device::EmulatedSpec& spec) { return spec.link_bytes_per_s && spec.compute_bytes_per_s; }
+
+bool is_valid(const engine::EngineDevice& device) {
+  const device::LaneCounters computed = device.device().computed();
+  return is_paced(device.spec()) && computed.overrun_s <= kValidOverruns * computed.busy_s;
+}
+
+// Of both kinds of step.
+template <class Member>
+auto sum(const experts::DeviceDecider& decider, Member member) {
+  return decider.counts(StepKind::kPrompt).*member + decider.counts(StepKind::kDecode).*member;
+}
+
+double share(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
+
+}  // namespace
+
+Json device_json(const engine::RunReport& run) {
+  const engine::EngineDevice& device = *run.device;
+  const device::Accountant& accountant = device.accountant();
+  const device::LinkCounters link = device.counters();
+  const device::LaneCounters computed = device.device().computed();
+  Json by_name;
+  for (const device::Account account :
+       {device::Account::kActivations, device::Account::kStaging, device::Account::kExperts})
+    by_name[std::string(device::account_name(account))] = accountant.peak(account);
+  Json bytes;
+  for (const Traffic traffic : kTraffics)
+    bytes[std::string(device::traffic_name(traffic))] = link[traffic].bytes;
+  bytes["busy_s"] = link.to_device.busy_s + link.from_device.busy_s;
+  return {{"name", device.device().name()},
+          {"spec", device::to_text(device.spec())},
+          {"memory", {{"budget", device.memory().budget}, {"peak", accountant.peak()}, {"by_name", by_name}}},
+          {"slots", device.memory().slots},
+          {"link", bytes},
+          {"busy_s", computed.busy_s},
+          {"overruns", computed.overruns},
+          {"overrun_s", computed.overrun_s},
+          {"dilation", device.spec().dilation},
+          {"valid_times", is_valid(device)}};
+}
+
+Json placement_json(const engine::RunReport& run) {
+  using experts::DeviceCounts;
+  const experts::DeviceDecider& decider = *run.decider.device();
+  const std::uint64_t assigned = sum(decider, &DeviceCounts::assigned);
+  return {{"policy", run.decider.policies().placement->name()},
+          {"host", sum(decider, &DeviceCounts::active) - assigned},
+          {"device", assigned},
+          {"loads", sum(decider, &DeviceCounts::loads)},
+          {"streamed", sum(decider, &DeviceCounts::streamed)},
+          {"updates", sum(decider, &DeviceCounts::updates)},
+          {"imbalance_s", sum(decider, &DeviceCounts::imbalance)},
+          {"cpu_s", sum(decider, &DeviceCounts::host)},
+          {"device_s", sum(decider, &DeviceCounts::device)},
+          {"wait_s", sum(decider, &DeviceCounts::wait)},
+          {"fallbacks", run.decider.policies().placement->fallbacks()}};
+}
+
+Json device_experts_json(const engine::RunReport& run) {
+  using experts::DeviceCounts;
+  const experts::DeviceDecider& decider = *run.decider.device();
+  return {{"assigned", sum(decider, &DeviceCounts::assigned)},
+          {"hits", sum(decider, &DeviceCounts::hits)},
+          {"active", sum(decider, &DeviceCounts::active)},
+          {"resident", sum(decider, &DeviceCounts::resident)}};
+}
+
+std::vector<ReportRow> device_rows(const engine::RunReport& run) {
+  if (run.device == nullptr) return {};
+  using experts::DeviceCounts;
+  const engine::EngineDevice& device = *run.device;
+  const experts::DeviceDecider& decider = *run.decider.device();
+  const device::LinkCounters link = device.counters();
+  const auto assigned = static_cast<double>(sum(decider, &DeviceCounts::assigned));
+  const auto active = static_cast<double>(sum(decider, &DeviceCounts::active));
+  std::string bytes;
+  for (const Traffic traffic : kTraffics)
+    bytes += fmt::format("{}{} {}", bytes.empty() ? "" : ", ", device::traffic_name(traffic),
+                         format_bytes(link[traffic].bytes));
+  std::vector<ReportRow> rows = {
+      {"device", fmt::format("{}: peak {} of {}, {} experts of each layer stay", device.device().name(),
+                             format_bytes(device.accountant().peak()), format_bytes(device.memory().budget),
+                             device.memory().slots)},
+      {"placement", fmt::format("{}: {:.1f} % of experts on the device, {:.1f} % of these were there",
+                                run.decider.policies().placement->name(), share(assigned, active),
+                                share(static_cast<double>(sum(decider, &DeviceCounts::hits)), assigned))},
+      {"link", bytes}};
+  if (!is_valid(device))
+    rows.push_back({"", is_paced(device.spec())
+                            ? "the device could not keep its own times here: no time of this run is valid"
+                            : "the device is not paced: no time of this run is valid"});
+  else
+    rows.push_back({"", fmt::format("emulated, dilated x{:g}: no time of this run is a speed of this program",
+                                    device.spec().dilation)});
+  return rows;
+}
+
+}  // namespace sluice::app

@@ -1,0 +1,20 @@
+// What a device did in a run, and what its memory and its link took, for people and as JSON.
+#pragma once
+
+#include <vector>
+
+#include "base/json/json.h"
+#include "report/loss_rows.h"
+
+namespace sluice::app {
+
+// {name, memory{}, link{}, busy_s, overruns, dilation}, {host, device, loads, streamed, …}, and
+// {assigned, hits, active, resident}. REQUIRES: the run has a device.
+Json device_json(const engine::RunReport& run);
+Json placement_json(const engine::RunReport& run);
+Json device_experts_json(const engine::RunReport& run);
+
+// Empty without a device.
+std::vector<ReportRow> device_rows(const engine::RunReport& run);
+
+}  // namespace sluice::app

@@ -1,0 +1,64 @@
+#include "engine/engine_device.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "base/machine/system_memory.h"
+#include "device/emulated/emulated_device.h"
+#include "device/first_fit.h"
+#include "experts/cache/cache_policies.h"
+#include "experts/registry.h"
+
+namespace sluice::engine {
+namespace {
+
+DeviceNeeds needs_of(const device::EmulatedSpec& spec, const UnitParts& parts) {
+  ThreadPool like_the_devices(spec.threads);
+  return {.activations = device::FirstFit::cost(DeviceUnit::activation_bytes(like_the_devices, parts)),
+          .expert = device::FirstFit::cost(fetch::DeviceStore::buffer_bytes(parts.store)),
+          .layers = static_cast<std::uint32_t>(parts.config.sparse_layers()),
+          .layer_experts = static_cast<std::uint32_t>(parts.config.moe.experts)};
+}
+
+DeviceMemoryPlan plan_of(const DeviceChoice& choice, const UnitParts& parts) {
+  const bool nothing_said = !choice.memory && !choice.slots;
+  return plan_device_memory(nothing_said ? default_device_memory() : choice.memory, choice.slots,
+                            needs_of(choice.spec, parts));
+}
+
+}  // namespace
+
+Bytes default_device_memory() { return std::min<Bytes>(kGiB, free_memory(read_memory_limits()) / 4); }
+
+EngineDevice::EngineDevice(const EnginePlan& plan, const UnitParts& parts, device::Accountant& host)
+    : spec_(plan.device.value().spec),
+      layers_(static_cast<std::uint32_t>(parts.config.sparse_layers())),
+      top_k_(static_cast<std::uint32_t>(parts.config.moe.top_k)),
+      seed_(plan.seed),
+      expert_bytes_(parts.store.bytes_per_expert()),
+      memory_(plan_of(*plan.device, parts)) {
+  device::EmulatedOptions options;
+  options.spec = spec_;
+  options.memory = memory_.budget;
+  device_ = device::make_emulated_device(std::move(options));
+  unit_ = std::make_unique<DeviceUnit>(
+      *device_, parts, fetch::DeviceStoreOptions{memory_.slots * layers_, memory_.staging_slots});
+  costs_ = unit_->measure(host);
+}
+
+experts::DevicePolicies EngineDevice::make_policies(const PolicyPlan& policies,
+                                                    const experts::ExpertSizes& sizes) const {
+  experts::CacheConfig config;
+  config.seed = seed_;
+  config.workload.top_k = top_k_;
+  experts::DevicePolicies made;
+  made.buffers = memory_.staging_slots;
+  for (std::uint32_t layer = 0; layer < layers_; ++layer)
+    made.residencies.push_back(
+        std::make_unique<experts::Residency>(experts::make_cache(policies.device_cache->name, config), sizes,
+                                             memory_.slots * expert_bytes_, experts::Tier::kDevice));
+  return made;
+}
+
+}  // namespace sluice::engine

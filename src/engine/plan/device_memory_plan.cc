@@ -1,0 +1,63 @@
+#include "engine/plan/device_memory_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+#include "base/compared_bytes.h"
+#include "base/error.h"
+#include "base/setting.h"
+
+namespace sluice::engine {
+namespace {
+
+std::string parts_of(const DeviceMemoryPlan& plan) {
+  return fmt::format("context {}, dense {}, kv {}, activations {}, staging {}", format_bytes(plan.context),
+                     format_bytes(plan.dense), format_bytes(plan.kv), format_bytes(plan.activations),
+                     format_bytes(plan.staging));
+}
+
+}  // namespace
+
+DeviceMemoryPlan plan_device_memory(std::optional<Bytes> budget, std::optional<std::uint32_t> slots,
+                                    const DeviceNeeds& needs) {
+  SLUICE_CHECK(budget || slots);
+  if (slots && *slots > needs.layer_experts)
+    throw Error(ErrorKind::kUsage, "a layer does not have so many experts")
+        .in(Setting::kDeviceSlots)
+        .expected(fmt::format("at most {}", needs.layer_experts))
+        .found(std::to_string(*slots))
+        .fix(fmt::format("give {} {} for all of them", mark(Setting::kDeviceSlots), needs.layer_experts));
+  DeviceMemoryPlan plan;
+  plan.context = needs.context;
+  plan.dense = needs.dense;
+  plan.kv = needs.kv;
+  plan.activations = needs.activations;
+  plan.staging = plan.staging_slots * needs.expert;
+  plan.minimum = plan.context + plan.dense + plan.kv + plan.activations + plan.staging;
+  const Bytes slot = needs.layers * needs.expert;  // one in every layer
+  const Bytes least = plan.minimum + slots.value_or(0) * slot;
+  plan.budget = budget.value_or(least);
+  if (plan.budget < least) {
+    const ComparedBytes sizes = compared_bytes(least, plan.budget);
+    throw Error(ErrorKind::kBudget, slots.value_or(0) > 0
+                                        ? "the memory of the device does not hold that many slots"
+                                        : "the memory of the device is too small for this model and request")
+        .in(Setting::kDeviceMemory)
+        .expected(fmt::format(
+            "at least {} ({}{})", sizes.expected, parts_of(plan),
+            slots.value_or(0) > 0 ? fmt::format(", experts {}", format_bytes(*slots * slot)) : ""))
+        .found(sizes.found)
+        .fix(
+            fmt::format("give {} {}MiB or more", mark(Setting::kDeviceMemory), round_up(least, kMiB) / kMiB));
+  }
+  plan.slots = slots       ? *slots
+               : slot == 0 ? 0
+                           : static_cast<std::uint32_t>(
+                                 std::min<Bytes>((plan.budget - plan.minimum) / slot, needs.layer_experts));
+  plan.experts = plan.slots * slot;
+  return plan;
+}
+
+}  // namespace sluice::engine
