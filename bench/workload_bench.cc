@@ -12,8 +12,8 @@
 #include <set>
 #include <sstream>
 
-#include "experts/cache/workload_ema.h"
-#include "experts/cache/workload_window.h"
+#include "experts/cache/workload/workload_ema.h"
+#include "experts/cache/workload/workload_window.h"
 #include "measure.h"
 #include "recorded_batches.h"
 

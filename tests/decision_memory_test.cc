@@ -11,8 +11,8 @@
 #include <random>
 
 #include "experts/cache/score_window.h"
-#include "experts/cache/workload_ema.h"
-#include "experts/cache/workload_window.h"
+#include "experts/cache/workload/workload_ema.h"
+#include "experts/cache/workload/workload_window.h"
 #include "experts/placement/balancer.h"
 #include "experts/placement/beam_split.h"
 #include "experts/placement/greedy_split.h"

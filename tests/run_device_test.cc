@@ -1,5 +1,5 @@
-// A second unit beside the host: the program's text and logits stay the same, its memory has a budget, and what
-// cannot be is refused.
+// A second unit beside the host: the program's text and logits stay the same, its memory has a budget, and
+// what cannot be is refused.
 #include <gtest/gtest.h>
 
 #include <string>

@@ -1,9 +1,9 @@
-// What a LayerDecider decides about a device beside the host: where the experts of an event are computed, what
-// the device's cache takes in, and how long its copies take on a modelled clock. SPEC §3.2 to §3.6 and §10
-// (G8).
+// What a LayerDecider decides about a device beside the host: where the experts of an event are computed,
+// what the device's cache takes in, and how long its copies take on a modelled clock. SPEC §3.2 to §3.6 and
+// §10 (G8).
 //
-// Copies are on the link for a while, so what is there depends on time. Decisions never see a real clock: they
-// see this one, which runs over the costs of a profile, for the engine as for replays.
+// Copies are on the link for a while, so what is there depends on time. Decisions never see a real clock:
+// they see this one, which runs over the costs of a profile, for the engine as for replays.
 #pragma once
 
 #include <cstdint>
@@ -65,7 +65,8 @@ class DeviceDecider {
   // Assigns the experts, asks the device's cache about those that are its own, and says how each gets there.
   // Both results are valid until the next call.
   const DevicePlan& decide(const DeviceEvent& event, Assignment& assignment);
-  // Experts of the next event, most useful first: those that the device lacks are sent while the link is idle.
+  // Experts of the next event, most useful first: those that the device lacks are sent while the link is
+  // idle.
   void prefetch(std::span<const PartRequest> experts);
   // Ends the layer that was decided last.
   void end_layer();

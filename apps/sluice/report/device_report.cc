@@ -29,7 +29,7 @@ bool is_valid(const engine::EngineDevice& device) {
   return is_paced(device.spec()) && computed.overrun_s <= kValidOverruns * computed.busy_s;
 }
 
-// Of both kinds of step.
+// Over both kinds of step.
 template <class Member>
 auto sum(const experts::DeviceDecider& decider, Member member) {
   return decider.counts(StepKind::kPrompt).*member + decider.counts(StepKind::kDecode).*member;

@@ -43,7 +43,7 @@ struct EventPlace {
 };
 
 // The experts that one layer of one step used: an event. Ids are distinct and ascending. Fixed before
-// anything moves. Of a device: the experts that are computed there.
+// anything moves. For a device: the experts that are computed there.
 struct StepReport {
   std::uint64_t event = 0;         // index of the event in this cache's time
   std::span<const ExpertId> used;  // hits and misses together

@@ -9,8 +9,8 @@
 #include "experts/cache/cache.h"
 #include "experts/cache/pool_rules.h"
 #include "experts/cache/slice_rules.h"
-#include "experts/cache/workload_ema.h"
-#include "experts/cache/workload_window.h"
+#include "experts/cache/workload/workload_ema.h"
+#include "experts/cache/workload/workload_window.h"
 #include "experts/core/pools.h"
 
 namespace sluice::experts {

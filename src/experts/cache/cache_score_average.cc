@@ -1,5 +1,6 @@
 // HybriMoE's cache: the expert whose faded router score is lowest leaves. Each layer's scores are averaged as
-// S = a * TopP(s) + (1 - a) * S, where TopP keeps the P highest mean scores of the event and makes the others 0.
+// S = a * TopP(s) + (1 - a) * S, where TopP keeps the P highest mean scores of the event and makes the others
+// 0.
 // `hybrimoe` is it as it is coded, a = .5; `d-hybrimoe` is what DALI compares itself with, a = .3; P = 2k.
 // HybriMoE (arXiv 2504.05897); SPEC §3.7 and §10 (G10).
 #include <algorithm>

@@ -2,8 +2,8 @@
 #include <functional>
 #include <vector>
 
-#include "experts/cache/workload_ema.h"
-#include "experts/cache/workload_window.h"
+#include "experts/cache/workload/workload_ema.h"
+#include "experts/cache/workload/workload_window.h"
 #include "lab/ask/functions.h"
 #include "lab/ask/score_fields.h"
 

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "experts/cache/workload_swaps.h"
+#include "experts/cache/workload/workload_swaps.h"
 
 namespace sluice::experts {
 

@@ -1,4 +1,4 @@
-#include "experts/cache/workload_window.h"
+#include "experts/cache/workload/workload_window.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "experts/cache/workload_ema.h"
+#include "experts/cache/workload/workload_ema.h"
 
 #include <algorithm>
 

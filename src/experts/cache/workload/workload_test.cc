@@ -9,8 +9,8 @@
 #include <set>
 #include <string>
 
-#include "experts/cache/workload_ema.h"
-#include "experts/cache/workload_window.h"
+#include "experts/cache/workload/workload_ema.h"
+#include "experts/cache/workload/workload_window.h"
 
 namespace sluice::experts {
 namespace {

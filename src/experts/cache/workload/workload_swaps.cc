@@ -1,4 +1,4 @@
-#include "experts/cache/workload_swaps.h"
+#include "experts/cache/workload/workload_swaps.h"
 
 #include <algorithm>
 
