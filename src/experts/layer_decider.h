@@ -1,7 +1,8 @@
 // How one sparse layer of one step is decided: routing, precision, placement, the limits on loss and misses,
 // the residencies of device and host, the order of reads, and what to read ahead for the next layer. The one
 // place that knows in which order policies are asked: the engine carries the decisions out, the replays of
-// the lab clock or count them. Pure: no I/O, no clock, no threads, no kernels. docs/architecture.md, "One token".
+// the lab clock or count them. Pure: no I/O, no clock, no threads, no kernels. docs/architecture.md, "One
+// token".
 #pragma once
 
 #include <cstddef>
