@@ -178,15 +178,22 @@ void DeviceUnit::run(const Launch& launch, const Access& access) const {
   if (launch.gate_bias) mlp.gate_bias = {biases, width_};
   if (launch.up_bias) mlp.up_bias = {biases + width_, width_};
   if (launch.down_bias) mlp.down_bias = {biases + 2 * width_, hidden_};
+  run_mlp(mlp, rows, access);
+}
+
+void DeviceUnit::run_mlp(const Mlp& mlp, std::size_t tokens, const Access& access) const {
+  const auto floats = [&](Address at, std::size_t count) {
+    return reinterpret_cast<float*>(access.data(at, count * sizeof(float)));
+  };
   Workspace w;
-  w.gate = floats(layout_.gate, rows * width_);
-  w.up = floats(layout_.up, rows * width_);
-  w.inner = floats(layout_.inner, rows * layout_.inner_row);
+  w.gate = floats(layout_.gate, tokens * width_);
+  w.up = floats(layout_.up, tokens * width_);
+  w.inner = floats(layout_.inner, tokens * layout_.inner_row);
   const kernels::Scratch scratch(kernels_, scratch_shape_,
                                  access.data(layout_.scratch, layout_.scratch_bytes));
   kernels::Context kernels = kernels_;
   kernels.scratch = &scratch;
-  engine::compute(kernels, mlp, rows, w);
+  engine::compute(kernels, mlp, tokens, w);
 }
 
 void DeviceUnit::release_pins(fetch::ExpertStore& store) {

@@ -19,6 +19,8 @@
 
 namespace sluice::engine {
 
+struct Mlp;  // engine/forward/mlp.h
+
 // The device computes with the kernels of this program, in its own memory and with its own threads; so its
 // rows have the host's bits. Weights come through a DeviceStore. Each event sends the tokens' inputs down
 // once, in the forms that experts read (Traffic::kDemand, as biases are), and each expert's rows up
@@ -79,6 +81,8 @@ class DeviceUnit final : public ComputeUnit {
   static kernels::Context device_kernels(ThreadPool& pool, const kernels::Context& host);
   std::array<device::Event, 3> send_biases(const ExpertWork& work, std::size_t way);
   void run(const Launch& launch, const device::Access& access) const;
+  // With scratch in the device's memory.
+  void run_mlp(const Mlp& mlp, std::size_t tokens, const device::Access& access) const;
   void run_sample(device::Address expert, std::size_t tokens, const device::Access& access) const;
 
   device::Device& device_;

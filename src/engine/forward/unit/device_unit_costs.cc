@@ -66,15 +66,7 @@ void DeviceUnit::run_sample(device::Address expert, std::size_t tokens, const de
           .out = floats(layout_.rows[0], tokens * hidden_)};
   for (const Form& form : layout_.forms)
     mlp.inputs[static_cast<std::size_t>(form.form)] = floats(form.inputs, tokens * form.floats);
-  Workspace w;
-  w.gate = floats(layout_.gate, tokens * width_);
-  w.up = floats(layout_.up, tokens * width_);
-  w.inner = floats(layout_.inner, tokens * layout_.inner_row);
-  const kernels::Scratch scratch(kernels_, scratch_shape_,
-                                 access.data(layout_.scratch, layout_.scratch_bytes));
-  kernels::Context kernels = kernels_;
-  kernels.scratch = &scratch;
-  engine::compute(kernels, mlp, tokens, w);
+  run_mlp(mlp, tokens, access);
 }
 
 }  // namespace sluice::engine
