@@ -171,7 +171,7 @@ Json phase_json(const Row& row, const lab::HybridPhase& phase) {
           {"device",
            {{"link",
              {{"demand", static_cast<double>(counts.loads + counts.streamed) * bytes},
-              {"result", phase.link.rows},
+              {"result_s", phase.link.rows},  // a machine knows what rows take, not their bytes
               {"prefetch", bytes_of(row, phase.link.prefetches)},
               {"update", static_cast<double>(counts.updates) * bytes},
               {"busy_s", phase.link.loads + phase.link.rows + phase.link.prefetches + phase.link.updates}}}}},
