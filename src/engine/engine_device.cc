@@ -45,6 +45,18 @@ EngineDevice::EngineDevice(const EnginePlan& plan, const UnitParts& parts, devic
   unit_ = std::make_unique<DeviceUnit>(
       *device_, parts, fetch::DeviceStoreOptions{memory_.slots * layers_, memory_.staging_slots});
   costs_ = unit_->measure(host);
+  at_start_ = device_->link().counters();
+}
+
+Bytes EngineDevice::link_bytes(device::Traffic traffic) const {
+  return device_->link().counters()[traffic].bytes - at_start_[traffic].bytes;
+}
+
+double EngineDevice::link_busy_s() const {
+  const auto busy = [](const device::LinkCounters& link) {
+    return link.to_device.busy_s + link.from_device.busy_s;
+  };
+  return busy(device_->link().counters()) - busy(at_start_);
 }
 
 experts::DevicePolicies EngineDevice::make_policies(const PolicyPlan& policies,

@@ -29,7 +29,9 @@ class EngineDevice {
 
   const device::Device& device() const { return *device_; }
   const device::Accountant& accountant() const { return device_->memory().accountant(); }
-  device::LinkCounters counters() const { return device_->link().counters(); }
+  // Without what was copied while costs were measured.
+  Bytes link_bytes(device::Traffic traffic) const;
+  double link_busy_s() const;
   const device::EmulatedSpec& spec() const { return spec_; }
   const DeviceMemoryPlan& memory() const { return memory_; }
   const experts::DeviceCosts& costs() const { return costs_; }
@@ -44,6 +46,7 @@ class EngineDevice {
   DeviceMemoryPlan memory_;
   std::unique_ptr<DeviceUnit> unit_;
   experts::DeviceCosts costs_;
+  device::LinkCounters at_start_;
 };
 
 }  // namespace sluice::engine

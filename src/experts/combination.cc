@@ -40,11 +40,14 @@ void check_device(const Combination& combination) {
   const bool has_device = !combination.device_cache.empty();
   if (!has_device && !combination.placement.empty() && find_placement(combination.placement).needs_device) {
     refuse("this placement computes experts on a device, and there is none", Setting::kPlacement,
-           std::string(combination.placement), "use the placement cpu");
+           std::string(combination.placement), "use the placement cpu, or give a device");
   }
   if (!has_device) return;
   const CachePolicy& cache = find_cache(combination.device_cache);
-  if (cache.pooled || cache.sliced || combination.family == Family::kSliced) {
+  if (combination.family == Family::kSliced)
+    refuse("a device takes whole experts, and this store has them in slices", Setting::kDevice,
+           std::string(cache.name), "leave it out, or run the model that the store was packed from");
+  if (cache.pooled || cache.sliced) {
     refuse("a device's cache holds whole experts, neither pools nor slices", Setting::kDeviceCache,
            std::string(cache.name), "use the cache workload-ema on the device");
   }

@@ -42,7 +42,6 @@ double share(double part, double whole) { return whole > 0 ? 100 * part / whole 
 Json device_json(const engine::RunReport& run) {
   const engine::EngineDevice& device = *run.device;
   const device::Accountant& accountant = device.accountant();
-  const device::LinkCounters link = device.counters();
   const device::LaneCounters computed = device.device().computed();
   Json by_name;
   for (const device::Account account :
@@ -50,8 +49,8 @@ Json device_json(const engine::RunReport& run) {
     by_name[std::string(device::account_name(account))] = accountant.peak(account);
   Json bytes;
   for (const Traffic traffic : kTraffics)
-    bytes[std::string(device::traffic_name(traffic))] = link[traffic].bytes;
-  bytes["busy_s"] = link.to_device.busy_s + link.from_device.busy_s;
+    bytes[std::string(device::traffic_name(traffic))] = device.link_bytes(traffic);
+  bytes["busy_s"] = device.link_busy_s();
   return {{"name", device.device().name()},
           {"spec", device::to_text(device.spec())},
           {"memory", {{"budget", device.memory().budget}, {"peak", accountant.peak()}, {"by_name", by_name}}},
@@ -95,15 +94,14 @@ std::vector<ReportRow> device_rows(const engine::RunReport& run) {
   using experts::DeviceCounts;
   const engine::EngineDevice& device = *run.device;
   const experts::DeviceDecider& decider = *run.decider.device();
-  const device::LinkCounters link = device.counters();
   const auto assigned = static_cast<double>(sum(decider, &DeviceCounts::assigned));
   const auto active = static_cast<double>(sum(decider, &DeviceCounts::active));
   std::string bytes;
   for (const Traffic traffic : kTraffics)
     bytes += fmt::format("{}{} {}", bytes.empty() ? "" : ", ", device::traffic_name(traffic),
-                         format_bytes(link[traffic].bytes));
+                         format_bytes(device.link_bytes(traffic)));
   std::vector<ReportRow> rows = {
-      {"device", fmt::format("{}: peak {} of {}, {} experts of each layer stay", device.device().name(),
+      {"device", fmt::format("{}: peak {} of {}, room for {} experts of each layer", device.device().name(),
                              format_bytes(device.accountant().peak()), format_bytes(device.memory().budget),
                              device.memory().slots)},
       {"placement", fmt::format("{}: {:.1f} % of experts on the device, {:.1f} % of these were there",

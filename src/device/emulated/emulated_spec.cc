@@ -27,6 +27,10 @@ struct Part {
   }
 };
 
+// Slower devices would never end, and nobody could tell them from a program that hangs.
+constexpr Bytes kLeastRate = 1000;   // a second
+constexpr double kMostLatency = 10;  // seconds
+
 // The number that `text` begins with, and what follows it; none if it does not begin with one.
 struct Number {
   double value = 0;
@@ -51,6 +55,7 @@ std::optional<double> read_rate(const Part& part) {
     part.refuse(kExpected);
   }
   if (bytes == 0) part.refuse(kExpected);
+  if (bytes < kLeastRate) part.refuse("at least 1kB a second, such as 2GB/s");
   return static_cast<double>(bytes);
 }
 
@@ -64,8 +69,9 @@ double read_latency(const Part& part) {
   const std::optional<Number> number = number_of(part.value);
   if (number && number->value >= 0)
     for (const Unit& unit : kUnits)
-      if (unit.name == number->unit) return number->value * unit.seconds;
-  part.refuse("a time with a unit such as 20us");
+      if (unit.name == number->unit && number->value * unit.seconds <= kMostLatency)
+        return number->value * unit.seconds;
+  part.refuse("a time of at most 10s with a unit such as 20us");
 }
 
 double read_number(const Part& part, double least, double most, std::string_view expected) {

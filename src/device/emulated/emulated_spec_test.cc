@@ -79,6 +79,8 @@ TEST(EmulatedSpec, RefusesEverythingElse) {
                            "emulated:latency=-1us",
                            "emulated:latency=us",
                            "emulated:latency=inf",
+                           "emulated:latency=11s",
+                           "emulated:compute=999B/s",
                            "emulated:threads=0",
                            "emulated:threads=1.5",
                            "emulated:threads=1025",
