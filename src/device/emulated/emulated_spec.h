@@ -25,7 +25,8 @@ struct EmulatedSpec {
 // "emulated:link=2GB/s,latency=20us,compute=60GB/s,host=3GB/s,threads=1,dilate=1,duplex=full", in any
 // order, each part optional: the values above are the defaults, but that a host without a rate is not
 // paced. Rates are bytes a second with a unit of parse_size() before "/s", of at least 1 kB,
-// or "inf"; latencies have the units ns, us, µs, ms or s, and are 10 s at most. Error(kUsage) naming `where` for anything else.
+// or "inf"; latencies have the units ns, us, µs, ms or s, and are 10 s at most. Error(kUsage) naming `where`
+// for anything else.
 EmulatedSpec parse_emulated_spec(std::string_view text, std::string_view where);
 
 // The spec written out, with all its parts, as parse_emulated_spec() reads it.
