@@ -5,7 +5,6 @@
 #include <string>
 
 #include "base/bytes.h"
-#include "base/duration.h"
 #include "device/device.h"
 #include "engine/engine_device.h"
 #include "engine/run_report.h"
