@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <functional>
+#include <memory>
 #include <new>
 #include <numeric>
 #include <random>
@@ -18,6 +19,7 @@
 #include "experts/placement/greedy_split.h"
 #include "experts/placement/ratio_prefix_split.h"
 #include "experts/placement/stall_split.h"
+#include "experts/prefetch/prefetch.h"
 #include "experts/prefetch/residual.h"
 #include "experts/prefetch/top_score_queue.h"
 #include "experts/prefetch/workload_forecast.h"
@@ -83,6 +85,11 @@ struct Step {
   SplitCosts costs() const { return {tokens, host, device, resident, slots}; }
 };
 
+class NothingHeld final : public ResidencyView {
+ public:
+  Parts parts(ExpertId) const override { return {}; }
+};
+
 struct Decision {
   const char* name;
   std::function<double(const Step&)> make;  // returns anything that depends on the decision
@@ -142,6 +149,15 @@ std::vector<Decision> decisions() {
          prediction.predict(kTokens, kExperts, step.inputs, residual, gate);
          forecast.predict({kTokens, kExperts, kTopK, prediction.logits(), prediction.scores()});
          return static_cast<double>(forecast.order(step.resident, 4).size());
+       }},
+      {"forecast prefetch",
+       [prefetch = std::shared_ptr(make_raw_prefetch({})), nothing = NothingHeld(),
+        scores = std::vector<float>(), requests = std::vector<PartRequest>()](const Step& step) mutable {
+         scores.assign(step.scores.begin(), step.scores.end());
+         const ScoresView next{.layer = 1, .experts = kExperts, .tokens = kTokens, .scores = scores};
+         requests.clear();
+         prefetch->propose({.layers = 2, .residency = &nothing, .next = &next, .top_k = kTopK}, requests);
+         return static_cast<double>(requests.size());
        }},
       {"timeline",
        [timeline = HybridTimeline(), layer = std::uint16_t{0}](const Step& step) mutable {

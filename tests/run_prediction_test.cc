@@ -25,7 +25,7 @@ TEST_F(RunPrediction, ReadsAheadUnlessToldNotTo) {
   const Json ahead = run_json(what), not_ahead = run_json(what + " --prefetch none");
   EXPECT_EQ(ahead["tokens"], not_ahead["tokens"]);
   const Json& count = ahead["experts"]["prefetch"];
-  EXPECT_EQ(count["policy"], "lookahead");
+  EXPECT_EQ(count["policy"], "stream");
   EXPECT_GT(count["useful"].get<int>() + count["late"].get<int>(), 0);
   EXPECT_GT(ahead["experts"]["decode"]["prefetch_bytes"], 0);
   EXPECT_GT(ahead["experts"]["decode"]["policy_s"], 0);
@@ -56,7 +56,7 @@ TEST_F(RunPrediction, BytesArePredictedFromTheRecordedRoutingOfTheSameRun) {
       0);
   constexpr double kFactor = 1.5;
   for (const int mib : {24, 28, 34})
-    for (const std::string prefetch : {"none", "lookahead"}) {
+    for (const std::string prefetch : {"none", "stream"}) {
       const Json result = run_json("run " + store() + text + "--profile " + file("same.json") +
                                    " --prefetch " + prefetch + " --memory " + memory(mib));
       SCOPED_TRACE(prefetch + " in " + memory(mib) + ": " + result["predicted"].dump() + " " +
@@ -74,7 +74,7 @@ TEST_F(RunPrediction, BytesArePredictedFromTheRecordedRoutingOfTheSameRun) {
       EXPECT_GT(useful * kFactor, needed);
       EXPECT_LT(useful + in_vain, kFactor * (needed + wasted));
       EXPECT_GT((useful + in_vain) * kFactor, needed);
-      EXPECT_EQ(wasted > 0, prefetch == "lookahead");
+      EXPECT_EQ(wasted > 0, prefetch == "stream");
     }
 }
 
@@ -102,7 +102,7 @@ TEST_F(RunPrediction, WhereAPredictionIsFarOffTheRunSaysWhatToDo) {
   // What read-ahead reads in vain has a sentence of its own, where it is more than twice or less than half.
   const std::string ahead = "run " + store() + " -p Once -n 60 --temp 0 --ignore-eos --memory " + memory(24) +
                             " --profile " + file("wrong.json") + " --prefetch ";
-  const Json result = run_json(ahead + "lookahead");
+  const Json result = run_json(ahead + "stream");
   const double measured = per_token(result, "wasted_bytes"),
                predicted = result["predicted"]["wasted_bytes_per_token"].get<double>();
   const std::string said = result["predicted"]["waste_hint"].dump();

@@ -253,7 +253,7 @@ std::vector<EngineOptions> every_exact_policy(bool sliced, Bytes cache_bytes) {
   }
   plain.cache = "lru";
   plain.scheduler = "fifo";
-  plain.prefetch = "lookahead";
+  plain.prefetch = "stream";
   std::vector<EngineOptions> all;
   for (const experts::CachePolicy& cache : experts::cache_policies()) {
     if (cache.oracle || (cache.sliced && !sliced) || (cache.pooled && sliced)) continue;
@@ -266,6 +266,7 @@ std::vector<EngineOptions> every_exact_policy(bool sliced, Bytes cache_bytes) {
     all.back().scheduler = scheduler.name;
   }
   for (const experts::PrefetchPolicy& prefetch : experts::prefetch_policies()) {
+    if (prefetch.needs != experts::PrefetchNeeds::kNothing) continue;
     all.push_back(plain);
     all.back().prefetch = prefetch.name;
   }

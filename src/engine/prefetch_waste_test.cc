@@ -100,7 +100,7 @@ class PrefetchWaste : public PrefetchTest {
 
 TEST_F(PrefetchWaste, WhatWasReadIsUsefulOrWasted) {
   for (const std::size_t experts : {12, 48, 100})
-    for (const std::string prefetch : {"none", "lookahead", "all-next"}) {
+    for (const std::string prefetch : {"none", "stream", "all-next"}) {
       SCOPED_TRACE(prefetch + ", " + std::to_string(experts) + " experts kept");
       EngineOptions options = options_;
       options.prefetch = prefetch;
@@ -128,7 +128,7 @@ TEST_F(PrefetchWaste, WhatWasReadIsUsefulOrWasted) {
 // What a step needs from the disk does not depend on what was read ahead.
 TEST_F(PrefetchWaste, UsefulBytesAreThoseThatAreReadWithoutReadAhead) {
   std::vector<Bytes> useful;
-  for (const std::string prefetch : {"none", "lookahead"}) {
+  for (const std::string prefetch : {"none", "stream"}) {
     EngineOptions options = options_;
     options.prefetch = prefetch;
     options.cache_bytes = 48 * expert_;  // what a budget leaves depends on how the process has grown
@@ -149,7 +149,7 @@ TEST_F(PrefetchWaste, StopsWhereTheDiskIsTheLimitAndTheTextIsTheSame) {
     Engine engine(*checkpoint_, model_, resolve(none, *checkpoint_, model_));
     expected = hashes(engine, kTokens);
   }
-  options_.prefetch = "lookahead";
+  options_.prefetch = "stream";
   options_.fetch.wrap_reader = [](std::unique_ptr<DiskReader> inner) {
     return std::make_unique<PacedReader>(std::move(inner), kBytesPerSecond);
   };

@@ -58,8 +58,8 @@ ReadForecast forecast_reads(const RunReport& run) {
   forecast.needed = layers * needed_bytes({f, missing}) / sequences;
   if (run.policies.prefetch->name == "none") forecast.in_vain = 0;
   // The first sparse layer is not read ahead of.
-  if (run.policies.prefetch->name == "lookahead")
-    forecast.in_vain = std::max(0.0, layers - 1) * named_by_lookahead({f, missing}).wrong / sequences;
+  if (run.policies.prefetch->name == "stream")
+    forecast.in_vain = std::max(0.0, layers - 1) * named_by_stream({f, missing}).wrong / sequences;
   return forecast;
 }
 

@@ -129,34 +129,45 @@ TEST(TraceRecorder, ExtrasChangeNeitherTheTextNorADecision) {
   for (; a->next(one); ++events) {
     ASSERT_TRUE(b->next(other));
     EXPECT_TRUE(std::ranges::equal(one.logits, other.logits));
-    EXPECT_EQ(other.ahead.size(), other.layer == 0 ? 0u : 2u);
+    EXPECT_EQ(other.ahead.size(), other.layer == 0 ? 0u : 3u);
   }
   EXPECT_FALSE(b->next(other));
   EXPECT_EQ(events, (2 + kDecoded) * kLayers);
 }
 
+// And "raw" predicts those of the gate inputs of the layer before.
 TEST(TraceRecorder, RecordedLogitsAreTheRoutersProductsOfTheGateInputs) {
   const ScratchDirectory scratch;
-  run(kModel, scratch.file("a.trace"), {.gate_inputs = true});
+  run(kModel, scratch.file("a.trace"), {.ahead = true, .gate_inputs = true});
   const Tensors tensors(kModel + "/model.safetensors");
   std::vector<std::vector<float>> routers;
   for (std::size_t layer = 0; layer < kLayers; ++layer)
     routers.push_back(tensors.words(layer_tensor(layer, "mlp.gate")));
   const auto trace = trace::open_trace(scratch.file("a.trace"));
   trace::TraceEvent event;
-  while (trace->next(event))
+  std::vector<float> before;  // gate inputs of the layer before
+  const auto check = [&](std::span<const float> inputs, std::span<const float> logits) {
     for (std::size_t t = 0; t < event.tokens; ++t)
       for (std::size_t e = 0; e < kExperts; ++e) {
         double sum = 0, magnitude = 0;
         for (std::size_t i = 0; i < kHidden; ++i) {
           const double product =
-              double{event.gate_inputs[t * kHidden + i]} * double{routers[event.layer][e * kHidden + i]};
+              double{inputs[t * kHidden + i]} * double{routers[event.layer][e * kHidden + i]};
           sum += product;
           magnitude += std::abs(product);
         }
-        ASSERT_NEAR(event.logits[t * kExperts + e], sum, 1e-6 * magnitude)
+        ASSERT_NEAR(logits[t * kExperts + e], sum, 1e-6 * magnitude)
             << "step " << event.step << ", layer " << event.layer << ", token " << t << ", expert " << e;
       }
+  };
+  while (trace->next(event)) {
+    check(event.gate_inputs, event.logits);
+    if (event.layer > 0) {
+      ASSERT_EQ(event.ahead[1].predictor, "raw");
+      check(before, event.ahead[1].logits);
+    }
+    before.assign(event.gate_inputs.begin(), event.gate_inputs.end());
+  }
 }
 
 // Without an attention that adds anything, the next layer's router sees what "stream+layer" predicts from.
@@ -170,14 +181,14 @@ TEST(TraceRecorder, PredictionsBehindALayerComeTrueWhereAttentionAddsNothing) {
   tensors.save();
   run(model, scratch.file("a.trace"), {.ahead = true});
   const auto trace = trace::open_trace(scratch.file("a.trace"));
-  EXPECT_EQ(trace->header().ahead, (std::vector<std::string>{"stream", "stream+layer"}));
+  EXPECT_EQ(trace->header().ahead, (std::vector<std::string>{"stream", "raw", "stream+layer"}));
   trace::TraceEvent event;
   std::size_t events = 0;
   while (trace->next(event)) {
     if (event.layer == 0) continue;
     ++events;
-    ASSERT_EQ(event.ahead.size(), 2u);
-    EXPECT_TRUE(std::ranges::equal(event.ahead[1].logits, event.logits));
+    ASSERT_EQ(event.ahead.size(), 3u);
+    EXPECT_TRUE(std::ranges::equal(event.ahead[2].logits, event.logits));
     EXPECT_FALSE(std::ranges::equal(event.ahead[0].logits, event.logits));
   }
   EXPECT_EQ(events, (2 + kDecoded) * (kLayers - 1));

@@ -57,6 +57,19 @@ void check_device(const Combination& combination) {
   }
 }
 
+// `prefetch` may be that of the host or of a device.
+void check_prefetch(const Combination& combination) {
+  if (combination.prefetch.empty()) return;
+  const PrefetchPolicy& prefetch = find_prefetch(combination.prefetch);
+  const std::string name(prefetch.name);
+  if (prefetch.needs == PrefetchNeeds::kResidual && !combination.residual)
+    refuse("this prefetch adds to gate inputs what they differ by on the average, which nothing has measured",
+           Setting::kPrefetch, name, "use the prefetch stream or raw");
+  if (prefetch.needs == PrefetchNeeds::kTransitions && !combination.transitions)
+    refuse("this prefetch must know which experts follow which, which nothing has counted",
+           Setting::kPrefetch, name, "use the prefetch stream or raw");
+}
+
 }  // namespace
 
 void check_combination(const Combination& combination) {
@@ -64,6 +77,7 @@ void check_combination(const Combination& combination) {
   const CachePolicy& cache = find_cache(combination.cache);
   const std::string cache_name(cache.name);
   check_device(combination);
+  check_prefetch(combination);
   if (sliced && cache.pooled) {
     refuse("the pools of this cache hold whole or compressed experts, and this model's experts are in slices",
            Setting::kCache, cache_name, "use the cache slice-lru, or a model packed without slices");

@@ -25,6 +25,8 @@ struct Combination {
   bool loss_limited = false;             // a LossGuard limits the loss
   std::string_view placement = {};       // empty: not checked
   std::string_view device_cache = {};    // empty: there is no device
+  // What prefetches have been told of other text (PrefetchPolicy::needs).
+  bool residual = false, transitions = false;
 };
 
 // Error(kUsage) with the reason and a remedy, also for unknown names.

@@ -89,7 +89,14 @@ TEST(Combination, Refused) {
     EXPECT_EQ(with([&](Combination& c) { c.scheduler = scheduler.name; }) == "", !scheduler.by_costs)
         << scheduler.name;
   for (const PrefetchPolicy& prefetch : prefetch_policies())
-    EXPECT_EQ(with([&](Combination& c) { c.prefetch = prefetch.name; }), "") << prefetch.name;
+    for (const bool told : {false, true})
+      EXPECT_EQ(with([&](Combination& c) {
+                  c.prefetch = prefetch.name;
+                  c.residual = c.transitions = told;
+                }) == "",
+                told || prefetch.needs == PrefetchNeeds::kNothing)
+          << prefetch.name;
+  EXPECT_EQ(&find_prefetch("lookahead"), &find_prefetch("stream"));
   EXPECT_THAT(with([](Combination& c) { c.whole_layers = true; }), HasSubstr("whole layers"));
   for (const double rho : {0.0, 0.5}) {
     for (const InitialSlices initial : {InitialSlices::kWarmup, InitialSlices::kLastLayer}) {

@@ -72,9 +72,13 @@ std::string decision_heading(const DecisionSetting& setting) {
   if (!setting.routing.empty()) rules += " routing=" + setting.routing;
   if (const auto& device = setting.device)
     rules += fmt::format(
-        " device_cache={} device_scope={} device_capacity={} placement={} slots={} profile={:016x}",
+        " device_cache={} device_scope={} device_capacity={} placement={} slots={}{} profile={:016x}",
         device->cache, device->scope, device->capacity, device->placement,
-        device->slots ? fmt::format("{}", *device->slots) : "any", device->profile);
+        device->slots ? fmt::format("{}", *device->slots) : "any",
+        device->prefetch.empty()
+            ? ""
+            : fmt::format(" device_prefetch={},{}", device->prefetch, device->prefetch_size),
+        device->profile);
   return fmt::format("# sluice decisions v1 cache={} scope={} capacity={} keep={} seed={}{}\n", setting.cache,
                      setting.scope, setting.capacity,
                      setting.keep == Parts(Part::kFull) ? "full"
@@ -163,8 +167,8 @@ std::uint64_t hash_of(const ExpertCosts& costs) {
   add_time(costs.run);
   const DeviceCosts& device = costs.device;
   for (const ComputeTime* time : {&device.run, &device.shared, &device.gate}) add_time(*time);
-  for (const double value :
-       {device.transfer, device.sync, device.policy, device.launch, device.predict, device.row})
+  for (const double value : {device.transfer, device.sync, device.policy, device.launch, device.predict,
+                             device.stream_switch, device.row})
     add(value);
   return hash;
 }

@@ -44,6 +44,8 @@ struct DecisionSetting {
     Bytes capacity = 0;                  // bytes of each of them
     std::optional<std::uint32_t> slots;  // PlacementCosts::slots
     std::uint64_t profile = 0;           // hash of the costs that placement and the modelled clock see
+    std::string prefetch = {};           // to the device; empty: none
+    std::uint32_t prefetch_size = 0;     // DevicePolicies::prefetch_size
   };
   std::optional<Device> device = {};
 };

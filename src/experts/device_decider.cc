@@ -38,6 +38,7 @@ const DevicePlan& DeviceDecider::decide(const DeviceEvent& event, Assignment& as
                placement.name() + " leaves experts without a place");
   find_uses(event, assignment, residency);
   take_outcome(residency.on_event(assigned_, event.mean_scores, assigned_tokens_, {}, event.place));
+  count_prefetches();
   order_uses();
   gather_work();
   return plan_;
@@ -52,7 +53,7 @@ void DeviceDecider::begin_layer(const DeviceEvent& event) {
   clock_.decide({.sync = device.sync,
                  .policy = device.policy,
                  .launch = device.launch,
-                 .predict = policies_.predicts ? device.predict : 0,
+                 .predict = event.predicts ? device.predict + 2 * device.stream_switch : 0,
                  .next_gate = device.gate.of(event.step_tokens)});
   shared_ = device.shared.of(event.step_tokens);
   open_ = true;
@@ -105,7 +106,6 @@ void DeviceDecider::find_uses(const DeviceEvent& event, const Assignment& assign
     }
     counts.assigned += 1;
     counts.hits += resident ? 1 : 0;
-    counts.prefetched += from == DeviceBytes::kPrefetch ? 1 : 0;
     assigned_.push_back(id);
     assigned_tokens_.push_back(tokens);
     plan_.uses.push_back({.id = id, .tokens = tokens, .from = from, .remaining = transfer_[i]});
@@ -134,6 +134,20 @@ void DeviceDecider::take_outcome(const EventOutcome& outcome) {
     plan_.updates.push_back(update);
     if (update.remaining > 0) updates_.push_back({one.id, update.remaining});
   }
+}
+
+void DeviceDecider::count_prefetches() {
+  PrefetchCounts& counts = now().prefetch;
+  std::uint64_t used = 0, kept = 0;
+  for (const DeviceUse& use : plan_.uses) {
+    if (use.from != DeviceBytes::kPrefetch) continue;
+    ++used;
+    counts.late += use.remaining > 0 ? 1 : 0;
+  }
+  for (const DeviceUpdate& update : plan_.updates) kept += update.from == DeviceBytes::kPrefetch ? 1 : 0;
+  counts.used += used;
+  counts.kept += kept;
+  counts.wasted += prefetched_.size() - used - kept;
 }
 
 void DeviceDecider::order_uses() {
@@ -170,7 +184,7 @@ void DeviceDecider::prefetch(std::span<const PartRequest> experts) {
     clock_.withdraw(one.id);  // what a layer long past has left of it
     next_prefetched_.push_back(one.id);
     if (costs_.device.transfer > 0) prefetches_.push_back({one.id, costs_.device.transfer});
-    now().proposed += 1;
+    now().prefetch.sent += 1;
   }
 }
 

@@ -19,20 +19,29 @@
 
 namespace sluice::experts {
 
+// What became of the experts that were copied before anybody asked for them. Sent are counted with the event
+// that names them, all else with the next one, for which they are meant.
+struct PrefetchCounts {
+  std::uint64_t sent = 0;    // given to the link
+  std::uint64_t used = 0;    // the device computed them …
+  std::uint64_t late = 0;    // … though the copy had not ended when that was decided
+  std::uint64_t kept = 0;    // not used, but the cache brought them in
+  std::uint64_t wasted = 0;  // all others; the link may never have begun some of them
+};
+
 // Counts over the events of one kind of step. "Resident": in a slot, though the copy may be under way.
 struct DeviceCounts {
   std::uint64_t events = 0;
   std::uint64_t active = 0, resident = 0;         // experts, wherever they are computed
   std::uint64_t tokens = 0, resident_tokens = 0;  // the same, weighted with their tokens
   std::uint64_t assigned = 0, hits = 0;           // to the device; of these resident
-  std::uint64_t prefetched = 0;                   // of these where a prefetch put them
   std::uint64_t loads = 0, streamed = 0;          // copies of this event that stay, and that do not
   std::uint64_t updates = 0;                      // copies for the cache
-  std::uint64_t proposed = 0;                     // prefetches that were sent
-  double host = 0, device = 0, imbalance = 0;     // time of both sides: experts alone; |host - device|
-  double wait = 0;                                // the device waits for the link, or for the host
-  double moe = 0;                                 // from gate to the sum of the outputs
-  double layers = 0;                              // from gate to gate
+  PrefetchCounts prefetch = {};
+  double host = 0, device = 0, imbalance = 0;  // time of both sides: experts alone; |host - device|
+  double wait = 0;                             // the device waits for the link, or for the host
+  double moe = 0;                              // from gate to the sum of the outputs
+  double layers = 0;                           // from gate to gate
   double d_hit() const { return ratio(hits, assigned); }
   double a_hit() const { return ratio(resident, active); }
   double token_hit() const { return ratio(resident_tokens, tokens); }
@@ -49,6 +58,7 @@ struct DeviceEvent {
   EventPlace place;
   std::uint32_t step_tokens = 0;            // tokens of the event
   std::uint32_t prompt_tokens = 0;          // of these
+  bool predicts = false;                    // the device predicts the next layer (DeviceCosts::predict)
   std::span<const float> mean_scores = {};  // (N); may be empty
 };
 
@@ -85,6 +95,7 @@ class DeviceDecider {
   void price(const DeviceEvent& event, const Residency& residency);
   void find_uses(const DeviceEvent& event, const Assignment& assignment, const Residency& residency);
   void take_outcome(const EventOutcome& outcome);
+  void count_prefetches();
   void order_uses();
   void gather_work();
 

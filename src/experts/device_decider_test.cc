@@ -15,6 +15,7 @@
 #include "experts/core/equal_sizes.h"
 #include "experts/decision_log.h"
 #include "experts/layer_decider.h"
+#include "experts/prefetch/expert_transitions.h"
 #include "experts/registry.h"
 
 namespace sluice::experts {
@@ -42,11 +43,27 @@ CacheConfig config_of(const Shape& shape, std::uint32_t first, std::uint32_t lay
 struct Policies {
   const PlacementPolicy* placement = nullptr;
   const CachePolicy* cache = nullptr;
+  const PrefetchPolicy* prefetch = nullptr;  // null: none
+  std::uint32_t prefetch_size = 0;
   std::uint32_t experts_a_layer = 4;  // slots of the cache
   bool by_layer = true;
   std::optional<std::uint32_t> slots = {};
   std::uint64_t seed = 1;
 };
+
+// Each expert is followed by the next one.
+const ExpertTransitions& transitions_of(const Shape& shape) {
+  static const ExpertTransitions all = [&] {
+    ExpertTransitions transitions(shape.layers, shape.experts);
+    for (std::uint32_t layer = 0; layer + 1 < shape.layers; ++layer)
+      for (std::uint16_t e = 0; e < shape.experts; ++e) {
+        const std::uint16_t here[] = {e}, next[] = {static_cast<std::uint16_t>((e + 1) % shape.experts)};
+        transitions.add(layer, here, next);
+      }
+    return transitions;
+  }();
+  return all;
+}
 
 LayerPolicies policies_of(const Policies& setup, const Shape& shape) {
   LayerPolicies policies;
@@ -60,9 +77,14 @@ LayerPolicies policies_of(const Policies& setup, const Shape& shape) {
                            .gate = {.fixed = 1},
                            .sync = .125,
                            .launch = .125,
+                           .predict = .25,
+                           .stream_switch = .125,
                            .row = .125};
   DevicePolicies& device = policies.device.emplace();
   device.slots = setup.slots;
+  if (setup.prefetch != nullptr)
+    device.prefetch = setup.prefetch->make({.seed = setup.seed, .transitions = &transitions_of(shape)});
+  device.prefetch_size = setup.prefetch_size;
   const std::uint32_t caches = setup.by_layer ? shape.layers : 1;
   for (std::uint32_t i = 0; i < caches; ++i) {
     const CacheConfig config = config_of(shape, i, shape.layers / caches, setup.seed);
@@ -106,6 +128,7 @@ struct Event {
 
 struct Met {
   std::uint64_t events = 0, slots = 0, loads = 0, streams = 0, updates = 0, under_way = 0, host = 0;
+  PrefetchCounts prefetch;
 };
 
 // Follows what is in the slots by the plans alone.
@@ -136,12 +159,17 @@ class Model {
       }
       const DeviceUse& use = *uses[id];
       EXPECT_EQ(use.tokens, decision.tokens[i]);
-      EXPECT_EQ(use.from, there_.contains(id) ? DeviceBytes::kSlot : DeviceBytes::kLink);
+      EXPECT_EQ(use.from, where_is(id));
       if (use.from == DeviceBytes::kLink) {
         EXPECT_EQ(use.remaining, 6);
         host.push_back(id);
         ++need_slots;
         ++(use.stays ? met.loads : met.streams);
+      } else if (use.from == DeviceBytes::kPrefetch) {
+        EXPECT_LE(use.remaining, 6);
+        ++met.prefetch.used;
+        met.prefetch.late += use.remaining > 0 ? 1 : 0;
+        sent_.erase(id);
       } else {
         EXPECT_LE(use.remaining, 6);
         met.under_way += use.remaining > 0 ? 1 : 0;
@@ -171,16 +199,40 @@ class Model {
       if (use.stays) there_.insert(use.id);
     for (const DeviceUpdate& one : plan.updates) {
       EXPECT_FALSE(uses.contains(one.id));
+      EXPECT_EQ(one.from, where_is(one.id));
+      if (one.from == DeviceBytes::kPrefetch) {
+        EXPECT_LE(one.remaining, 6);
+        ++met.prefetch.kept;
+        sent_.erase(one.id);
+      } else {
+        EXPECT_EQ(one.remaining, 6);
+      }
       EXPECT_TRUE(there_.insert(one.id).second);
-      EXPECT_EQ(one.remaining, 6);
       ++met.updates;
     }
+    met.prefetch.wasted += sent_.size();
+    sent_.clear();
     for (const DeviceUse& use : plan.uses) EXPECT_EQ(use.stays, there_.contains(use.id));
     check_room();
     ++met.events;
   }
 
+  void check_prefetch(std::span<const PartRequest> named, std::uint32_t layer, Met& met) {
+    EXPECT_LE(named.size(), setup_.prefetch_size);
+    for (const PartRequest& one : named) {
+      EXPECT_EQ(one.tier, Tier::kDevice);
+      EXPECT_EQ(one.id.layer, layer + 1);
+      EXPECT_FALSE(there_.contains(one.id));
+      EXPECT_TRUE(sent_.insert(one.id).second);
+      ++met.prefetch.sent;
+    }
+  }
+
  private:
+  DeviceBytes where_is(ExpertId id) const {
+    if (there_.contains(id)) return DeviceBytes::kSlot;
+    return sent_.contains(id) ? DeviceBytes::kPrefetch : DeviceBytes::kLink;
+  }
   void check_room() const {
     std::map<std::uint16_t, std::size_t> of_layer;
     for (const ExpertId id : there_) ++of_layer[id.layer];
@@ -192,6 +244,7 @@ class Model {
   const Policies& setup_;
   const Shape& shape_;
   std::set<ExpertId> there_;
+  std::set<ExpertId> sent_;  // by prefetches, for the next event
 };
 
 // Runs 30 steps, every tenth of which is a prompt's; returns the log.
@@ -199,7 +252,8 @@ std::string run(const Policies& setup, Met& met) {
   const Shape shape;
   LayerDecider decider(policies_of(setup, shape), {shape.layers, shape.top_k});
   Model model(setup, shape, *decider.device());
-  std::mt19937_64 random(setup.seed);
+  std::mt19937_64 random(setup.seed), prediction(setup.seed + 1);
+  const PrefetchCounts met_before = met.prefetch;
   std::string log;
   append_start(log, decider.device()->start());
   double before = 0;
@@ -215,6 +269,13 @@ std::string run(const Policies& setup, Met& met) {
       const LayerDecision& decision = decider.decide();
       model.check(decision, met);
       append_decision(log, events++, layer, decision);
+      if (setup.prefetch == nullptr) continue;
+      const Event next(prediction, layer + 1, shape, tokens, kind);
+      const bool predicts = decider.device_predictor() != PredictorKind::kNone;
+      EXPECT_EQ(predicts, layer + 1 < shape.layers &&
+                              setup.prefetch->make({.transitions = &transitions_of(shape)})->predictor() !=
+                                  PredictorKind::kNone);
+      model.check_prefetch(decider.look_ahead_on_device(predicts ? &next.view : nullptr), layer, met);
     }
     decider.end_step();
     EXPECT_GT(decider.device()->clock().now(), before);
@@ -229,12 +290,24 @@ std::string run(const Policies& setup, Met& met) {
     all.updates += one.updates;
     all.assigned += one.assigned;
     all.hits += one.hits;
+    all.prefetch.sent += one.prefetch.sent;
+    all.prefetch.used += one.prefetch.used;
+    all.prefetch.late += one.prefetch.late;
+    all.prefetch.kept += one.prefetch.kept;
+    all.prefetch.wasted += one.prefetch.wasted;
   }
+  const PrefetchCounts& prefetch = all.prefetch;
+  EXPECT_EQ(prefetch.sent, met.prefetch.sent - met_before.sent);
+  EXPECT_EQ(prefetch.used, met.prefetch.used - met_before.used);
+  EXPECT_EQ(prefetch.late, met.prefetch.late - met_before.late);
+  EXPECT_EQ(prefetch.kept, met.prefetch.kept - met_before.kept);
+  EXPECT_EQ(prefetch.wasted, met.prefetch.wasted - met_before.wasted);
+  EXPECT_EQ(prefetch.sent, prefetch.used + prefetch.kept + prefetch.wasted);
   const LinkUse& link = decider.device()->clock().link();
-  EXPECT_LE(link.loads + link.updates,
-            6.0 * static_cast<double>(all.loads + all.streamed + all.updates) + 1e-6);
+  EXPECT_LE(link.loads + link.updates + link.prefetches,
+            6.0 * static_cast<double>(all.loads + all.streamed + all.updates + prefetch.sent) + 1e-6);
   EXPECT_GE(link.loads + 1e-6, 6.0 * static_cast<double>(all.loads + all.streamed));
-  EXPECT_EQ(all.assigned, all.hits + all.loads + all.streamed);
+  EXPECT_EQ(all.assigned, all.hits + all.loads + all.streamed + prefetch.used);
   append_start(log, {});
   return log + decision_ending(decision_hash(decider.policies()));
 }
@@ -253,7 +326,10 @@ TEST(DeviceDecider, EveryPlacementWithEveryCacheKeepsToThePlainModel) {
         Policies setup{.placement = &placement, .cache = &cache, .experts_a_layer = experts, .seed = ++seed};
         setup.by_layer = seed % 3 != 0;
         if (seed % 4 == 0) setup.slots = static_cast<std::uint32_t>(seed % 5);
+        if (seed % 7 != 0) setup.prefetch = &prefetch_policies()[seed % prefetch_policies().size()];
+        setup.prefetch_size = static_cast<std::uint32_t>(seed % 5);
         SCOPED_TRACE(std::string(placement.name) + " " + std::string(cache.name) + ", " +
+                     std::string(setup.prefetch != nullptr ? setup.prefetch->name : "-") + ", " +
                      std::to_string(experts) + " slots, seed " + std::to_string(seed));
         const std::string log = run(setup, met);
         Met again;
@@ -263,10 +339,14 @@ TEST(DeviceDecider, EveryPlacementWithEveryCacheKeepsToThePlainModel) {
     }
   std::cout << combinations << " combinations, " << met.events << " events, " << met.loads << " loads, "
             << met.streams << " streamed, " << met.updates << " updates, " << met.under_way
-            << " found under way\n";
+            << " found under way; prefetches: " << met.prefetch.sent << " sent, " << met.prefetch.used
+            << " used, " << met.prefetch.late << " of them late, " << met.prefetch.kept << " kept, "
+            << met.prefetch.wasted << " wasted\n";
   EXPECT_GE(combinations, 100);
-  for (const std::uint64_t count : {met.slots, met.loads, met.streams, met.updates, met.under_way, met.host})
+  for (const std::uint64_t count : {met.slots, met.loads, met.streams, met.updates, met.under_way, met.host,
+                                    met.prefetch.used, met.prefetch.late, met.prefetch.wasted})
     EXPECT_GT(count, 100u);
+  EXPECT_GT(met.prefetch.kept, 10u);
 }
 
 // Once everything fits, nothing moves (SPEC I11).
@@ -396,9 +476,30 @@ TEST(DeviceDecider, APrefetchServesTheNextEventAlone) {
   EXPECT_EQ(second.uses[0].remaining, 17 - 13);
   EXPECT_EQ(second.uses[1].remaining, 8);
   EXPECT_FALSE(second.uses[0].stays);
-  EXPECT_EQ(test.decider->counts(StepKind::kDecode).prefetched, 2u);
+  const PrefetchCounts& prefetch = test.decider->counts(StepKind::kDecode).prefetch;
+  EXPECT_EQ(prefetch.sent, 2u);
+  EXPECT_EQ(prefetch.used, 2u);
+  EXPECT_EQ(prefetch.late, 2u);
+  EXPECT_EQ(prefetch.wasted, 0u);
   EXPECT_EQ(test.decider->counts(StepKind::kDecode).streamed, 1u);
   EXPECT_EQ(test.decide({2}).uses[0].from, DeviceBytes::kLink);
+}
+
+// The device changes to the stream that predicts, and back, behind what it has; loads wait for that.
+TEST(DeviceDecider, APredictionTakesTimeAndTwoChangesOfStreams) {
+  for (const bool predicts : {false, true}) {
+    ByHand test("none", 0);
+    test.policies.costs.device.predict = 16;
+    test.policies.costs.device.stream_switch = 1;
+    const std::vector<ExpertId> ids = {{0, 1}};
+    const std::vector<std::uint32_t> tokens = {1};
+    test.device = {1};
+    test.decider->decide({.demand = {ids, tokens}, .place = {}, .step_tokens = 1, .predicts = predicts},
+                         test.assignment);
+    test.decider->end_layer();
+    // Decided at 1; the copy arrives at 9, and 1 is computed until 10, or until 1 + 18 + 1.
+    EXPECT_EQ(test.decider->clock().now(), predicts ? 20 + 2 : 10 + 2);
+  }
 }
 
 TEST(DeviceDecider, PromptsMayBePlacedByAnotherRule) {

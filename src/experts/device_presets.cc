@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/setting.h"
+#include "experts/prefetch/prefetch.h"
 
 namespace sluice::experts {
 namespace {
@@ -66,11 +67,24 @@ constexpr DevicePreset kPresets[] = {
      .device_cache = "lfu",
      .placement = "device",
      .prefetch = "stat",
-     .source = kBaseline,
-     .missing = "it reads ahead by a table of what follows what, which nothing makes"},
+     .source = "EdgeMoE; SPEC 3.4, 10"},
+    {.name = "s-moe-infinity",
+     .device_cache = "eam",
+     .placement = "device",
+     .prefetch = "eam",
+     .prefetch_size = kAnyRequests,
+     .source = "MoE-Infinity (arXiv 2401.14361); SPEC 2.7"},
+    {.name = "s-deepspeed",
+     .device_cache = "none",
+     .placement = "device",
+     .prefetch = "all-next",
+     .prefetch_size = kAnyRequests,
+     .source = "SPEC 2.7"},
 };
 
 }  // namespace
+
+std::uint32_t usual_prefetch_size(std::uint32_t experts) { return experts <= 8 ? 1 : 4; }
 
 std::span<const DevicePreset> device_presets() { return kPresets; }
 

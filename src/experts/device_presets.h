@@ -10,12 +10,16 @@ namespace sluice::experts {
 
 struct DevicePreset {
   std::string_view name, device_cache, placement;
-  std::string_view prefetch = "none";  // of the device; a name that registry.h does not have is not built
+  std::string_view prefetch = "none";       // to the device
+  std::uint32_t prefetch_size = 0;          // experts of a layer, at most; 0: usual_prefetch_size()
   std::string_view prefill_placement = {};  // empty: as `placement`
   std::uint32_t prefill_from = 1;           // tokens of a prompt from which on that holds
   std::string_view source = {};
   std::string_view missing = {};  // why it cannot run at all; empty: it can
 };
+
+// How many experts of a layer DALI prefetches: 1 where a layer has 8 or fewer (Mixtral), else 4 (SPEC §3.4).
+std::uint32_t usual_prefetch_size(std::uint32_t experts);
 
 std::span<const DevicePreset> device_presets();
 const DevicePreset& find_device_preset(

@@ -194,6 +194,7 @@ void LayerDecider::decide_device() {
                                        .place = place(),
                                        .step_tokens = scores_.tokens,
                                        .prompt_tokens = prompt_tokens,
+                                       .predicts = device_predictor() != PredictorKind::kNone,
                                        .mean_scores = mean_scores_},
                                       decision_.assignment);
   find_host_event();
@@ -250,9 +251,15 @@ void LayerDecider::widen_to_layer() {
   decision_.fetch_demand = {layer_experts_, tokens_of_};
 }
 
-PredictorKind LayerDecider::predictor() const {
-  return policies_.prefetch && scores_.layer + 1 < shape_.layers ? policies_.prefetch->predictor()
-                                                                 : PredictorKind::kNone;
+PredictorKind LayerDecider::predictor() const { return predictor_of(policies_.prefetch.get()); }
+
+PredictorKind LayerDecider::device_predictor() const {
+  return predictor_of(policies_.device ? policies_.device->prefetch.get() : nullptr);
+}
+
+PredictorKind LayerDecider::predictor_of(const Prefetch* prefetch) const {
+  return prefetch != nullptr && scores_.layer + 1 < shape_.layers ? prefetch->predictor()
+                                                                  : PredictorKind::kNone;
 }
 
 Parts LayerDecider::certain_parts() const {
@@ -262,22 +269,35 @@ Parts LayerDecider::certain_parts() const {
 
 std::span<const PartRequest> LayerDecider::look_ahead(const ScoresView* next) {
   proposals_.clear();
-  if (!policies_.prefetch) return proposals_;
-  const LayerState state{.layer = scores_.layer,
-                         .layers = shape_.layers,
-                         .experts = scores_.experts,
-                         .routing = &decision_.routing,
-                         .residency = &policies_.residency(next != nullptr ? next->layer : scores_.layer),
-                         .next = next,
-                         .top_k = shape_.top_k,
-                         .certain = certain_parts()};
-  policies_.prefetch->propose(state, proposals_);
-  if (!device_) return proposals_;
-  device_proposals_.clear();
-  for (const PartRequest& one : proposals_)
-    if (one.tier == Tier::kDevice) device_proposals_.push_back(one);
-  device_->prefetch(device_proposals_);
+  if (policies_.prefetch)
+    policies_.prefetch->propose(state_of(policies_.residency(next_layer()), next), proposals_);
   return proposals_;
+}
+
+std::span<const PartRequest> LayerDecider::look_ahead_on_device(const ScoresView* next) {
+  SLUICE_CHECK(policies_.device && policies_.device->prefetch);
+  DevicePolicies& device = *policies_.device;
+  LayerState state = state_of(device.residency(next_layer()), next);
+  state.tier = Tier::kDevice;
+  state.most = device.prefetch_size;
+  device_proposals_.clear();
+  device.prefetch->propose(state, device_proposals_);
+  device_->prefetch(device_proposals_);
+  return device_proposals_;
+}
+
+// At the last layer that one: nothing is fetched then.
+std::uint32_t LayerDecider::next_layer() const { return std::min(scores_.layer + 1, shape_.layers - 1); }
+
+LayerState LayerDecider::state_of(const ResidencyView& residency, const ScoresView* next) const {
+  return {.layer = scores_.layer,
+          .layers = shape_.layers,
+          .experts = scores_.experts,
+          .routing = &decision_.routing,
+          .residency = &residency,
+          .next = next,
+          .top_k = shape_.top_k,
+          .certain = certain_parts()};
 }
 
 }  // namespace sluice::experts

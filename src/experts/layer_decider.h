@@ -109,9 +109,15 @@ class LayerDecider {
   ReadAhead may_look_ahead(const AheadBytes& so_far) { return switch_.at_event(so_far); }
   PredictorKind predictor() const;
   bool looks_twice() const {
-    return switch_.verdict() == ReadAhead::kOn && predictor() != PredictorKind::kNone;
+    return switch_.verdict() == ReadAhead::kOn && predictor() == PredictorKind::kStream;
   }
   std::span<const PartRequest> look_ahead(const ScoresView* next);
+
+  // The experts of the next layer that are to be copied to the device while the link is idle: to be called
+  // once an event, behind decide(), where the device has a prefetch. The modelled clock sends them. `next`:
+  // the scores that device_predictor() predicts; null where that is kNone. Valid until the next call.
+  PredictorKind device_predictor() const;
+  std::span<const PartRequest> look_ahead_on_device(const ScoresView* next);
 
   const LayerPolicies& policies() const { return policies_; }
   // What the device's cache begins with, its counts, and the modelled clock; null without a device.
@@ -129,6 +135,9 @@ class LayerDecider {
   void average_scores();
   void find_low();
   Parts certain_parts() const;  // of experts of the next event
+  PredictorKind predictor_of(const Prefetch* prefetch) const;
+  std::uint32_t next_layer() const;
+  LayerState state_of(const ResidencyView& residency, const ScoresView* next) const;
   void assign();
   void decide_device();
   EventPlace place() const;

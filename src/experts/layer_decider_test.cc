@@ -18,6 +18,7 @@
 #include "base/setting.h"
 #include "experts/cache/cache_policies.h"
 #include "experts/combination.h"
+#include "experts/prefetch/expert_transitions.h"
 #include "experts/registry.h"
 #include "experts/routing/router_config.h"
 #include "experts/routing/testing.h"
@@ -87,7 +88,9 @@ bool allowed(const Setting& setting) {
                        .prefetch = setting.prefetch,
                        .whole_layers = setting.whole_layers,
                        .slices = &slices,
-                       .loss_limited = setting.limits_loss});
+                       .loss_limited = setting.limits_loss,
+                       .residual = true,
+                       .transitions = true});
     return true;
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kUsage);
@@ -121,6 +124,18 @@ std::unique_ptr<Cache> cache_of(const Setting& setting, Bytes capacity, Bytes la
   return make_cache(setting.cache->name, config);
 }
 
+// What followed what in another text: anything.
+ExpertTransitions random_transitions(const Setting& setting) {
+  std::mt19937_64 random(setting.seed + 3);
+  ExpertTransitions transitions(kLayers, setting.experts);
+  for (int token = 0; token < 30; ++token) {
+    const std::uint16_t here[] = {static_cast<std::uint16_t>(random() % setting.experts)},
+                        next[] = {static_cast<std::uint16_t>(random() % setting.experts)};
+    transitions.add(static_cast<std::uint32_t>(random() % (kLayers - 1)), here, next);
+  }
+  return transitions;
+}
+
 LayerPolicies policies_of(const Setting& setting, const ExpertSizes& sizes) {
   std::mt19937_64 random(setting.seed + 1);
   LayerPolicies policies;
@@ -134,6 +149,8 @@ LayerPolicies policies_of(const Setting& setting, const ExpertSizes& sizes) {
     policies.constraint = std::make_unique<MissConstraint>(config, sizes, policies.guard.get());
   }
   static std::deque<RoutingScript> scripts;  // of all policies, which do not own them
+  static std::deque<ExpertTransitions> transitions;
+  transitions.push_back(random_transitions(setting));
   scripts.push_back(random_script(kLayers, setting.experts, setting.top_k, setting.seed));
   if (!setting.given)
     policies.router = find_router(setting.router)
@@ -142,7 +159,7 @@ LayerPolicies policies_of(const Setting& setting, const ExpertSizes& sizes) {
                                  .constraint = policies.constraint.get(),
                                  .script = &scripts.back()});
   policies.placement = make_cpu_placement();
-  policies.prefetch = find_prefetch(setting.prefetch).make();
+  policies.prefetch = find_prefetch(setting.prefetch).make({.seed = 7, .transitions = &transitions.back()});
   policies.whole_layers = setting.whole_layers;
   const ExpertBytes largest = sizes.bytes({kLayers - 1, 0});
   const Bytes each = std::max(largest.full, largest.msb + largest.lsb);
@@ -279,10 +296,11 @@ class Plain {
   std::optional<std::string> ahead(const ScoresView& scores, const Routing& routing, const ScoresView& next,
                                    bool again) {
     const bool by_scores = p_.prefetch->predictor() != PredictorKind::kNone && scores.layer + 1 < kLayers;
-    if (verdict_ != ReadAhead::kOn || (again && !by_scores)) return std::nullopt;
+    const bool twice = by_scores && p_.prefetch->predictor() == PredictorKind::kStream;
+    if (verdict_ != ReadAhead::kOn || (again && !twice)) return std::nullopt;
     LayerState state{
         .layer = scores.layer, .layers = kLayers, .experts = setting_.experts, .routing = &routing};
-    state.residency = &p_.residency(scores.layer + (by_scores ? 1 : 0));
+    state.residency = &p_.residency(std::min(scores.layer + 1, kLayers - 1));
     state.next = by_scores ? &next : nullptr;
     state.top_k = setting_.top_k;
     std::vector<PartRequest> out;

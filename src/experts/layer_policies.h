@@ -28,7 +28,9 @@ struct DevicePolicies {
   // Places the experts of steps that have at least so many tokens of prompts; null: as all others.
   std::unique_ptr<Placement> prefill_placement = {};
   std::uint32_t prefill_from = 1;
-  bool predicts = false;  // the device predicts the next layer (DeviceCosts::predict)
+  // Names experts to copy while the link is idle, at most so many a layer; null: none.
+  std::unique_ptr<Prefetch> prefetch = {};
+  std::uint32_t prefetch_size = kAnyRequests;
 
   Residency& residency(std::size_t sparse_layer) const {
     return *residencies[residencies.size() == 1 ? 0 : sparse_layer];

@@ -93,7 +93,17 @@ constexpr PrefetchPolicy kPrefetches[] = {
     {.name = "none", .make = make_none_prefetch, .source = "SPEC 5.2"},
     {.name = "all-next", .make = make_all_next_prefetch, .source = "SPEC 1.10"},
     {.name = "eam", .make = make_eam_prefetch, .source = kMoeInfinity},
-    {.name = "lookahead", .make = make_lookahead_prefetch, .source = "ours, after SPEC 2.3"},
+    {.name = "stream", .make = make_stream_prefetch, .source = "ours, after SPEC 2.3", .alias = "lookahead"},
+    {.name = "raw", .make = make_raw_prefetch, .source = "HybriMoE (arXiv 2504.05897); SPEC 3.4"},
+    {.name = "dali-residual",
+     .make = make_dali_residual_prefetch,
+     .source = "DALI eq. 10, 11; SPEC 3.4",
+     .needs = PrefetchNeeds::kResidual},
+    {.name = "stat",
+     .make = make_stat_prefetch,
+     .source = "EdgeMoE; SPEC 3.4",
+     .needs = PrefetchNeeds::kTransitions},
+    {.name = "random", .make = make_random_prefetch, .source = "DALI, figure 16; SPEC 3.4"},
 };
 
 constexpr SchedulerPolicy kSchedulers[] = {

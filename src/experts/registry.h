@@ -13,13 +13,14 @@
 
 namespace sluice::experts {
 
-class Cache;          // cache/cache.h
-struct CacheConfig;   // cache/cache_policies.h
-class Placement;      // placement/placement.h
-class Prefetch;       // prefetch/prefetch.h
-class Router;         // routing/router.h
-struct RouterConfig;  // routing/router_config.h
-class Scheduler;      // schedule/scheduler.h
+class Cache;            // cache/cache.h
+struct CacheConfig;     // cache/cache_policies.h
+class Placement;        // placement/placement.h
+class Prefetch;         // prefetch/prefetch.h
+struct PrefetchConfig;  // prefetch/prefetch.h
+class Router;           // routing/router.h
+struct RouterConfig;    // routing/router_config.h
+class Scheduler;        // schedule/scheduler.h
 
 struct CachePolicy {
   std::string_view name;
@@ -46,10 +47,19 @@ struct RouterPolicy {
   bool scripted = false;
 };
 
+// What a prefetch must have been told of other text before it can predict anything.
+enum class PrefetchNeeds : std::uint8_t {
+  kNothing,
+  kResidual,     // the mean differences of gate inputs, by which the predictor works (prefetch/residual.h)
+  kTransitions,  // PrefetchConfig::transitions
+};
+
 struct PrefetchPolicy {
   std::string_view name;
-  std::unique_ptr<Prefetch> (*make)();
+  std::unique_ptr<Prefetch> (*make)(const PrefetchConfig&);
   std::string_view source;
+  PrefetchNeeds needs = PrefetchNeeds::kNothing;
+  std::string_view alias = {};  // an older name, found as well
 };
 
 struct SchedulerPolicy {

@@ -228,7 +228,7 @@ void choose_pools(const EngineFlags& flags, bool sliced, engine::EngineOptions& 
   const bool chosen = (!flags.preset.empty() && flags.preset != "auto") || !flags.cache.empty();
   if (chosen || sliced || flags.keep != "full") return;
   settings.preset = "zipmoe";
-  if (settings.prefetch.empty()) settings.prefetch = "lookahead";  // as `run` does
+  if (settings.prefetch.empty()) settings.prefetch = "stream";  // as `run` does
 }
 
 void plan(const Options& options) {

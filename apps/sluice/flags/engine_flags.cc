@@ -204,7 +204,7 @@ void add_policy_flags(Command& command, EngineFlags& flags, const EngineHelp& he
   command
       .add_option(Setting::kPrefetch, &flags.prefetch,
                   names_of(experts::prefetch_policies()) + preset_rules +
-                      ", of auto lookahead (none for slices whose router prefers what is in memory)")
+                      ", of auto stream (none for slices whose router prefers what is in memory)")
       ->group(policies);
   command
       .add_option(Setting::kPlacement, &flags.placement,

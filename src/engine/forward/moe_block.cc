@@ -31,6 +31,7 @@ MoeBlock::MoeBlock(const kernels::Context& kernels, const model::ModelConfig& co
       input_forms_(kernels::input_forms_of(store.formats())),
       scores_(kernels, config, weights),
       stream_(make_stream_predictor({kernels, config, weights, scores_})),
+      gate_input_(make_gate_input_predictor({kernels, config, weights, scores_})),
       host_(kernels, low_view) {}
 
 void MoeBlock::decide_by(experts::LayerDecider* decider) {
@@ -237,6 +238,7 @@ void MoeBlock::show_ahead(std::size_t layer, Role norm, const Step& step, const 
   if (observer_ == nullptr || !observer_->wants_ahead()) return;
   if (config_.sparse_index(static_cast<std::uint32_t>(layer)) + 1 == config_.sparse_layers()) return;
   observer_->on_ahead(computed ? kStreamAndLayer : kStream, stream_->predict(layer, norm, step, w, computed));
+  if (!computed) observer_->on_ahead(kGateInput, gate_input_->predict(layer, norm, step, w, computed));
 }
 
 void MoeBlock::arrange_for_experts(std::size_t tokens, const Workspace& w) {

@@ -111,8 +111,8 @@ class MoeBlock {
 
   const kernels::InputForms input_forms_;  // of experts
   RouterScores scores_;
-  std::unique_ptr<Predictor> predictor_;  // that the decider's prefetch policy wants; may be null
-  std::unique_ptr<Predictor> stream_;     // whose predictions observers are shown
+  std::unique_ptr<Predictor> predictor_;            // that the decider's prefetch policy wants; may be null
+  std::unique_ptr<Predictor> stream_, gate_input_;  // whose predictions observers are shown
   HostUnit host_;
   ComputeUnit* device_ = nullptr;
   const experts::DevicePlan* plan_ = nullptr;  // of the running event on the device

@@ -19,7 +19,8 @@ namespace sluice::engine {
 
 // Names of what the engine predicts about the next sparse layer's router while a layer is computed: its norm
 // and router see the residual stream without what this layer's experts add, and later with it.
-inline constexpr std::string_view kStream = "stream", kStreamAndLayer = "stream+layer";
+// Or the next layer's router sees what this layer's router saw.
+inline constexpr std::string_view kStream = "stream", kStreamAndLayer = "stream+layer", kGateInput = "raw";
 
 // Thread-compatible.
 class Predictor {
@@ -45,5 +46,9 @@ std::unique_ptr<Predictor> make_predictor(experts::PredictorKind kind, const Pre
 
 // Each in a file of its own.
 std::unique_ptr<Predictor> make_stream_predictor(const PredictorTools& tools);
+std::unique_ptr<Predictor> make_gate_input_predictor(const PredictorTools& tools);
+
+// The layer that predictors predict. REQUIRES: a sparse layer behind `layer`.
+std::size_t next_sparse(const model::ModelConfig& config, std::size_t layer);
 
 }  // namespace sluice::engine

@@ -16,8 +16,7 @@ class StreamPredictor final : public Predictor {
   experts::ScoresView predict(std::size_t layer, model::Role norm, const Step& step, const Workspace& w,
                               bool computed) override {
     const std::size_t d = tools_.config.hidden, tokens = step.tokens.size();
-    std::size_t next = layer + 1;
-    while (!tools_.config.sparse[next]) ++next;
+    const std::size_t next = next_sparse(tools_.config, layer);
     float* const stream = w.expert_rows;  // no expert uses these rows now
     std::copy_n(w.hidden, tokens * d, stream);
     if (computed) kernels::add(tools_.kernels, w.branch, tokens * d, stream);

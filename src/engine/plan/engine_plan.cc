@@ -202,7 +202,7 @@ PolicyPlan choose_policies(const EngineOptions& options, bool packed_states, boo
   // nothing about routing that is played.
   const bool replaced = (sliced && plan.router->lossy) || plan.router->scripted;
   plan.prefetch = &experts::find_prefetch(
-      either(options.prefetch, chosen || options.recording > 0 || replaced ? preset.prefetch : "lookahead"));
+      either(options.prefetch, chosen || options.recording > 0 || replaced ? preset.prefetch : "stream"));
   plan.scheduler = &experts::find_scheduler(either(options.scheduler, preset.scheduler));
   const bool device = has_device(options);
   plan.placement =

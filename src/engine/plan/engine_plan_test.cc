@@ -42,7 +42,7 @@ TEST(EnginePlan, FillsBlankOptionsByHowTheModelIsStored) {
   EXPECT_EQ(whole.policies.router->name, "exact");
   EXPECT_EQ(whole.policies.cache->name, "lru");
   EXPECT_EQ(whole.policies.scheduler->name, "serial");
-  EXPECT_EQ(whole.policies.prefetch->name, "lookahead");
+  EXPECT_EQ(whole.policies.prefetch->name, "stream");
   EXPECT_EQ(whole.policies.placement->name, "cpu");
   EXPECT_EQ(whole.policies.kept, Part::kFull);
   EXPECT_EQ(whole.policies.precision.mode, PrecisionMode::kFull);
@@ -55,7 +55,7 @@ TEST(EnginePlan, FillsBlankOptionsByHowTheModelIsStored) {
   EXPECT_EQ(split.policies.preset->name, "zipmoe");
   EXPECT_EQ(split.policies.cache->name, "zip-pools");
   EXPECT_EQ(split.policies.scheduler->name, "zip-affinity");
-  EXPECT_EQ(split.policies.prefetch->name, "lookahead");  // the user chose no preset
+  EXPECT_EQ(split.policies.prefetch->name, "stream");  // the user chose no preset
 
   const EnginePlan packed = resolve(with([](EngineOptions& o) { o.keep = Keep::kPacked; }), kSplit);
   EXPECT_EQ(packed.policies.preset->name, "auto");
@@ -70,8 +70,7 @@ TEST(EnginePlan, ReadsAheadOnlyWhereTheUserChoseNothing) {
   EXPECT_EQ(prefetch(with([](EngineOptions& o) { o.preset = "zipmoe"; }), kSplit), "none");
   EXPECT_EQ(prefetch(with([](EngineOptions& o) { o.recording = 1; }), kSplit), "none");
   EXPECT_EQ(prefetch(with([](EngineOptions& o) { o.recording = 1, o.prefetch = "eam"; }), kSplit), "eam");
-  EXPECT_EQ(prefetch(with([](EngineOptions& o) { o.precision = PrecisionMode::kHigh; }), kSliced),
-            "lookahead");
+  EXPECT_EQ(prefetch(with([](EngineOptions& o) { o.precision = PrecisionMode::kHigh; }), kSliced), "stream");
   EXPECT_EQ(prefetch(with([](EngineOptions& o) { o.preset = "slicemoe"; }), kSliced), "none");
   EXPECT_EQ(
       prefetch(with([](EngineOptions& o) { o.precision = PrecisionMode::kHigh, o.router = "cache-prior"; }),

@@ -140,7 +140,7 @@ class ChoiceCosts {
     const double spare =
         std::max(0.0, layer + profile_.rest.median / model_.layers - choice.expected.io - wait);
     if (prefetch_ == "none") choice.wasted_bytes = 0;
-    if (prefetch_ == "lookahead") layer += add_waste(choice, reads, spare);
+    if (prefetch_ == "stream") layer += add_waste(choice, reads, spare);
     choice.step_s = profile_.rest.median + model_.layers * layer;
     choice.tok_s = choice.step_s > 0 ? sequences_ / choice.step_s : 0;
     const double compute = compute_s_ + profile_.rest.median / model_.layers;
@@ -155,7 +155,7 @@ class ChoiceCosts {
   double add_waste(PoolChoice& choice, const RankedReads& reads, double spare) const {
     const bool split = model_.chunks > 0;
     const auto largest = static_cast<double>(split ? model_.sm + model_.exp : model_.full);
-    const NamedAhead ahead = named_by_lookahead(reads);
+    const NamedAhead ahead = named_by_stream(reads);
     const double second = read_s_per_byte(profile_, split) * (ahead.right + ahead.wrong);
     const double begun = second > spare ? spare / second : 1;  // of all that is named
     // The first sparse layer is not read ahead of. Half of a read in vain is on its way when demand comes.

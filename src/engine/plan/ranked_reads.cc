@@ -14,7 +14,7 @@ double needed_bytes(const RankedReads& layer) {
   return std::inner_product(layer.f.begin(), layer.f.end(), layer.missing.begin(), 0.0);
 }
 
-NamedAhead named_by_lookahead(const RankedReads& layer) {
+NamedAhead named_by_stream(const RankedReads& layer) {
   double blind = 0, blind_bytes = 0;  // what is named wrongly without regard to the step
   for (std::size_t r = 0; r < layer.f.size(); ++r) {
     const double chance = layer.f[r] * (1 - layer.f[r]);

@@ -14,7 +14,7 @@ struct RankedReads {
 // Bytes that a step needs from the disk for one layer.
 double needed_bytes(const RankedReads& layer);
 
-// What `lookahead` names for one layer, all of it in bytes. It names as many experts as a step uses.
+// What `stream` names for one layer, all of it in bytes. It names as many experts as a step uses.
 // Assumed: seven in ten of them are used then (of the bundled model 0.65 to 0.69), and a wrong one stands
 // in a rank with a probability in proportion to f (1 - f): an expert that might have been used and was not.
 // Where a step uses nearly the same experts every time, fewer are wrong: at most as many, f (1 - f) in
@@ -22,6 +22,6 @@ double needed_bytes(const RankedReads& layer);
 struct NamedAhead {
   double right = 0, wrong = 0;
 };
-NamedAhead named_by_lookahead(const RankedReads& layer);
+NamedAhead named_by_stream(const RankedReads& layer);
 
 }  // namespace sluice::engine

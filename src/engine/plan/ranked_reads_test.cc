@@ -41,14 +41,14 @@ TEST(ReadForecast, WhatIsNeededIsWhatUsedExpertsLack) {
 TEST(ReadForecast, WrongGuessesAreExpertsThatMightHaveBeenUsed) {
   const std::vector<double> missing = {0, 0, 100, 100};
   const std::vector<double> even(4, 0.5), sure = {1, 1, 0, 0}, leaning = {0.9, 0.9, 0.1, 0.1};
-  EXPECT_NEAR(named_by_lookahead({even, missing}).right, 0.7 * 100, 1e-12);
-  EXPECT_NEAR(named_by_lookahead({even, missing}).wrong, 0.3 * 2 * 50, 1e-12);  // half of them are missing
-  EXPECT_EQ(named_by_lookahead({sure, missing}).wrong, 0);                      // nothing to be wrong about
+  EXPECT_NEAR(named_by_stream({even, missing}).right, 0.7 * 100, 1e-12);
+  EXPECT_NEAR(named_by_stream({even, missing}).wrong, 0.3 * 2 * 50, 1e-12);  // half of them are missing
+  EXPECT_EQ(named_by_stream({sure, missing}).wrong, 0);                      // nothing to be wrong about
   const std::vector<double> wide = {0.7, 0.7, 0.3, 0.3};
-  EXPECT_NEAR(named_by_lookahead({wide, missing}).wrong, 0.3 * 2 * 50, 1e-12);
+  EXPECT_NEAR(named_by_stream({wide, missing}).wrong, 0.3 * 2 * 50, 1e-12);
   // Fewer than three in ten are wrong where fewer than that are open.
-  EXPECT_NEAR(named_by_lookahead({leaning, missing}).wrong, 2 * 0.1 * 0.9 * 100, 1e-12);
-  EXPECT_NEAR(named_by_lookahead({leaning, missing}).right, (1 - 4 * 0.1 * 0.9 / 2) * 2 * 0.1 * 100, 1e-12);
+  EXPECT_NEAR(named_by_stream({leaning, missing}).wrong, 2 * 0.1 * 0.9 * 100, 1e-12);
+  EXPECT_NEAR(named_by_stream({leaning, missing}).right, (1 - 4 * 0.1 * 0.9 / 2) * 2 * 0.1 * 100, 1e-12);
 }
 
 // A text that used the same 4 of 32 experts in all but one of a million steps.
@@ -57,7 +57,7 @@ TEST(ReadForecast, ExpertsThatAreNeverUsedAreNotReadInVain) {
   std::vector<double> f(32, 4 * kOnce / 28), missing(32, kBytes);
   std::fill_n(f.begin(), 4, 1 - kOnce);
   std::fill_n(missing.begin(), 4, 0.0);
-  const NamedAhead ahead = named_by_lookahead({f, missing});
+  const NamedAhead ahead = named_by_stream({f, missing});
   EXPECT_GT(ahead.wrong, 0);
   EXPECT_LE(ahead.wrong, 4 * kOnce * kBytes);
   EXPECT_NEAR(ahead.right, needed_bytes({f, missing}), 1e-5 * kBytes * kOnce);
@@ -77,10 +77,10 @@ TEST(ReadForecast, NoRankIsNamedInVainMoreOftenThanByABlindGuess) {
     for (std::size_t one = 0; one < f.size(); ++one) {
       std::vector<double> missing(f.size(), 0);
       missing[one] = 1;  // then `wrong` is the probability of this rank
-      EXPECT_LE(named_by_lookahead({f, missing}).wrong, f[one] * (1 - f[one]) + 1e-12);
+      EXPECT_LE(named_by_stream({f, missing}).wrong, f[one] * (1 - f[one]) + 1e-12);
     }
     const std::vector<double> all(f.size(), 1);
-    const NamedAhead ahead = named_by_lookahead({f, all});
+    const NamedAhead ahead = named_by_stream({f, all});
     double used = 0;
     for (const double p : f) used += p;
     EXPECT_NEAR(ahead.right + ahead.wrong, used, 1e-9);
@@ -93,7 +93,7 @@ TEST(ReadForecast, APlanHasWhatReadAheadReadsInVain) {
   const PoolPlan none = plan_pools(example(), request);
   EXPECT_EQ(none.chosen.wasted_bytes, 0);
   EXPECT_GT(none.chosen.disk_bytes, 0);
-  request.prefetch = "lookahead";
+  request.prefetch = "stream";
   const PoolPlan ahead = plan_pools(example(), request);
   EXPECT_EQ(ahead.chosen.slots.f, none.chosen.slots.f);
   EXPECT_EQ(ahead.chosen.disk_bytes, none.chosen.disk_bytes);
@@ -103,13 +103,13 @@ TEST(ReadForecast, APlanHasWhatReadAheadReadsInVain) {
   request.prefetch = "eam";
   EXPECT_FALSE(plan_pools(example(), request).chosen.wasted_bytes);
   // All of them are in memory: there is nothing to read.
-  request = {.memory = 3 * 8000, .prefetch = "lookahead"};
+  request = {.memory = 3 * 8000, .prefetch = "stream"};
   EXPECT_EQ(plan_pools(example(), request).chosen.wasted_bytes, 0);
 }
 
 // Where the disk has no time to spare, hardly anything is read ahead.
 TEST(ReadForecast, ReadAheadTakesTheTimeThatTheDiskHasToSpare) {
-  const PoolPlanRequest request{.memory = 3 * 4000, .prefetch = "lookahead"};
+  const PoolPlanRequest request{.memory = 3 * 4000, .prefetch = "stream"};
   Profile busy = example();
   busy.rest = busy.p = {1e-9, 0};
   busy.p_of_tokens = {{1, {1e-9, 0}}};

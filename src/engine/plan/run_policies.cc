@@ -30,7 +30,7 @@ experts::LayerPolicies make_policies(const PolicyPlan& plan, const model::MoeCon
        .constraint = policies.constraint.get(),
        .script = plan.script.get()});
   policies.scheduler = plan.scheduler->make();
-  policies.prefetch = plan.prefetch->make();
+  policies.prefetch = plan.prefetch->make({});
   policies.placement = plan.placement->make();
   policies.whole_layers = plan.preset->whole_layers;
   return policies;

@@ -88,7 +88,7 @@ TEST(EamPrefetch, ProposesWhatTheNextLayerUsedInThePast) {
    public:
     Parts parts(ExpertId id) const override { return id.index == 5 ? Parts(Part::kFull) : Parts(); }
   } residency;
-  const auto prefetch = find_prefetch("eam").make();
+  const auto prefetch = find_prefetch("eam").make({});
   Routing routing[2];
   routing[0].choices = {{.expert = 1}, {.expert = 2}};
   routing[1].choices = {{.expert = 4}, {.expert = 5}};

@@ -416,7 +416,7 @@ TEST(PresetRegistry, NamesPoliciesThatExist) {
     EXPECT_FALSE(find_cache(preset.cache).oracle);
     EXPECT_EQ(find_cache(preset.cache).pooled, preset.sharing != PoolSharing::kNone);
     EXPECT_EQ(find_router(preset.router).name, preset.router);
-    EXPECT_EQ(find_prefetch(preset.prefetch).make()->name(), preset.prefetch);
+    EXPECT_EQ(find_prefetch(preset.prefetch).make({})->name(), preset.prefetch);
     EXPECT_EQ(find_scheduler(preset.scheduler).make()->name(), preset.scheduler);
     EXPECT_EQ(find_placement(preset.placement).make()->name(), preset.placement);
     EXPECT_EQ(find_cache(preset.cache).sliced, preset.sliced());

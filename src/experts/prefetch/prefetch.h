@@ -1,10 +1,13 @@
 // Prefetch policies: which parts of the next sparse layer to fetch while this layer computes. SPEC §2.3,
-// §3.4.
+// §3.4. A policy knows neither files nor links: the same object names what to read from the disk into the
+// host's memory, or what to copy from there to a device (LayerState::tier).
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "experts/core/ids.h"
@@ -13,11 +16,20 @@
 
 namespace sluice::experts {
 
-// How the scores of the next sparse layer's router are predicted. engine/forward/predictor.h computes them.
+class ExpertTransitions;  // expert_transitions.h
+
+// How the scores of the next sparse layer's router are predicted. engine/forward/predictor.h computes them;
+// replays take them from traces, or from recorded gate inputs.
 enum class PredictorKind : std::uint8_t {
-  kNone,    // not at all
-  kStream,  // the next layer's norm and router applied to the residual stream as it is now
+  kNone,       // not at all
+  kStream,     // the next layer's norm and router applied to the residual stream as it is now
+  kGateInput,  // the next layer's router applied to what this layer's router saw
+  kResidual,   // the same, with the mean difference of the two inputs added (residual.h)
 };
+// The predictor's name in traces (docs/trace-format.md): "stream" "raw" "residual"; kNone has none.
+std::string_view predictor_name(PredictorKind kind);
+
+constexpr std::uint32_t kAnyRequests = std::numeric_limits<std::uint32_t>::max();
 
 // What is known once a layer has been routed. Non-owning.
 struct LayerState {
@@ -25,13 +37,15 @@ struct LayerState {
   std::uint32_t layers = 0;   // sparse layers of the model
   std::uint32_t experts = 0;  // routed experts of a layer
   const Routing* routing = nullptr;
-  const ResidencyView* residency = nullptr;  // logical
+  const ResidencyView* residency = nullptr;  // of the tier and of the next layer, logical
   // The scores that the next sparse layer's router is predicted to give. Null at the last sparse layer, and
   // for policies without a predictor.
   const ScoresView* next = nullptr;
   std::uint32_t top_k = 0;
   // The parts of an expert that an event certainly computes with; more may be decided when it comes.
   Parts certain = Part::kFull;
+  Tier tier = Tier::kHost;            // where the parts are to go
+  std::uint32_t most = kAnyRequests;  // requests that are wanted
 };
 
 // Parts of an expert that are to be brought to a tier.
@@ -46,17 +60,27 @@ struct PartRequest {
 class Prefetch {
  public:
   virtual ~Prefetch() = default;
-  // Appends what to fetch, most useful first; nothing at the last sparse layer. Called once the layer has
-  // been routed. With a predictor it is called again when the layer has been computed, because they are then
-  // more certain: the later answer replaces the earlier one.
+  // Appends what to fetch, most useful first, at most state.most; nothing at the last sparse layer. Called
+  // once the layer has been routed. With the predictor kStream it may be called again when the layer has been
+  // computed, because the stream then has all of it: the later answer replaces the earlier one.
   virtual void propose(const LayerState& state, std::vector<PartRequest>& out) = 0;
   virtual PredictorKind predictor() const { return PredictorKind::kNone; }
   virtual std::string name() const = 0;
 };
 
-std::unique_ptr<Prefetch> make_none_prefetch();
-std::unique_ptr<Prefetch> make_all_next_prefetch();
-std::unique_ptr<Prefetch> make_eam_prefetch();
-std::unique_ptr<Prefetch> make_lookahead_prefetch();
+struct PrefetchConfig {
+  std::uint64_t seed = 0;  // for `random`
+  // How often which expert followed which, in other text: for `stat`, which it must outlive.
+  const ExpertTransitions* transitions = nullptr;
+};
+
+std::unique_ptr<Prefetch> make_none_prefetch(const PrefetchConfig&);
+std::unique_ptr<Prefetch> make_all_next_prefetch(const PrefetchConfig&);
+std::unique_ptr<Prefetch> make_eam_prefetch(const PrefetchConfig&);
+std::unique_ptr<Prefetch> make_stream_prefetch(const PrefetchConfig&);
+std::unique_ptr<Prefetch> make_raw_prefetch(const PrefetchConfig&);
+std::unique_ptr<Prefetch> make_dali_residual_prefetch(const PrefetchConfig&);
+std::unique_ptr<Prefetch> make_stat_prefetch(const PrefetchConfig&);  // Error(kUsage) without transitions
+std::unique_ptr<Prefetch> make_random_prefetch(const PrefetchConfig&);
 
 }  // namespace sluice::experts

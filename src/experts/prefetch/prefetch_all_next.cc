@@ -9,9 +9,12 @@ class AllNextPrefetch final : public Prefetch {
  public:
   void propose(const LayerState& state, std::vector<PartRequest>& out) override {
     if (state.layer + 1 >= state.layers) return;
-    for (std::uint32_t index = 0; index < state.experts; ++index) {
+    std::uint32_t named = 0;
+    for (std::uint32_t index = 0; index < state.experts && named < state.most; ++index) {
       const ExpertId id{static_cast<std::uint16_t>(state.layer + 1), static_cast<std::uint16_t>(index)};
-      if (!is_computable(state.residency->parts(id))) out.push_back({id, state.certain});
+      if (is_computable(state.residency->parts(id))) continue;
+      out.push_back({id, state.certain, state.tier});
+      ++named;
     }
   }
   std::string name() const override { return "all-next"; }
@@ -19,6 +22,8 @@ class AllNextPrefetch final : public Prefetch {
 
 }  // namespace
 
-std::unique_ptr<Prefetch> make_all_next_prefetch() { return std::make_unique<AllNextPrefetch>(); }
+std::unique_ptr<Prefetch> make_all_next_prefetch(const PrefetchConfig&) {
+  return std::make_unique<AllNextPrefetch>();
+}
 
 }  // namespace sluice::experts

@@ -26,9 +26,13 @@ class EamPrefetch final : public Prefetch {
     }
     std::sort(likely.begin(), likely.end());
     likely.resize(std::min(likely.size(), used.size()));
+    std::uint32_t named = 0;
     for (const auto& [order, index] : likely) {
+      if (named == state.most) break;
       const ExpertId id{static_cast<std::uint16_t>(state.layer + 1), index};
-      if (!is_computable(state.residency->parts(id))) out.push_back({id, state.certain});
+      if (is_computable(state.residency->parts(id))) continue;
+      out.push_back({id, state.certain, state.tier});
+      ++named;
     }
   }
   std::string name() const override { return "eam"; }
@@ -39,6 +43,6 @@ class EamPrefetch final : public Prefetch {
 
 }  // namespace
 
-std::unique_ptr<Prefetch> make_eam_prefetch() { return std::make_unique<EamPrefetch>(); }
+std::unique_ptr<Prefetch> make_eam_prefetch(const PrefetchConfig&) { return std::make_unique<EamPrefetch>(); }
 
 }  // namespace sluice::experts

@@ -12,6 +12,8 @@ class NonePrefetch final : public Prefetch {
 
 }  // namespace
 
-std::unique_ptr<Prefetch> make_none_prefetch() { return std::make_unique<NonePrefetch>(); }
+std::unique_ptr<Prefetch> make_none_prefetch(const PrefetchConfig&) {
+  return std::make_unique<NonePrefetch>();
+}
 
 }  // namespace sluice::experts

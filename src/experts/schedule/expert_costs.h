@@ -20,15 +20,16 @@ struct ComputeTime {
 
 // What a device costs, where there is one (SPEC §2.6, §3.2, §3.6; HybridTimeline).
 struct DeviceCosts {
-  ComputeTime run = {};     // computing an expert there, once it is there
-  double transfer = 0;      // bringing any one expert there; 0: it takes no time on the clock
-  ComputeTime shared = {};  // the shared experts of a layer, by the tokens of the step
-  ComputeTime gate = {};    // attention, norm and gate of the next layer, by the tokens of the step
-  double sync = 0;          // a copy of logits or activations down to the host
-  double policy = 0;        // the host decides a layer
-  double launch = 0;        // of one launch on the device
-  double predict = 0;       // predicting the next layer, where a policy asks for it
-  double row = 0;           // the host's output for one token of one expert, up to the device
+  ComputeTime run = {};      // computing an expert there, once it is there
+  double transfer = 0;       // bringing any one expert there; 0: it takes no time on the clock
+  ComputeTime shared = {};   // the shared experts of a layer, by the tokens of the step
+  ComputeTime gate = {};     // attention, norm and gate of the next layer, by the tokens of the step
+  double sync = 0;           // a copy of logits or activations down to the host
+  double policy = 0;         // the host decides a layer
+  double launch = 0;         // of one launch on the device
+  double predict = 0;        // predicting the next layer, where a policy asks for it …
+  double stream_switch = 0;  // … and each change to the stream that predicts, and back
+  double row = 0;            // the host's output for one token of one expert, up to the device
 };
 
 // All in one unit of time (SPEC §1.3).

@@ -109,6 +109,9 @@ class HybridTimeline {
   // Since the last decide() began, in order. Valid until the next decide().
   std::span<const LinkArrival> arrivals() const { return arrivals_; }
 
+  // The layer that was run last; valid until the next decide().
+  const HybridTimes& times() const { return times_; }
+
   // Since the start.
   double now() const { return times_.end; }
   const LinkUse& link() const { return link_; }

@@ -41,7 +41,7 @@ TEST(HostPlacement, PutsEverythingOnTheHost) {
 
 TEST(NonePrefetch, ProposesNothing) {
   std::vector<PartRequest> requests;
-  find_prefetch("none").make()->propose({}, requests);
+  find_prefetch("none").make({})->propose({}, requests);
   EXPECT_TRUE(requests.empty());
 }
 
