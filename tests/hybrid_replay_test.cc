@@ -85,6 +85,51 @@ TEST(HybridReplay, MemoryIsSlotsAndTheLogRepeats) {
   EXPECT_THAT(content("a"), HasSubstr("# hash " + hash));
 }
 
+// From the recording of a run to prefetches by what the run predicted.
+TEST(HybridReplay, PrefetchesByRecordedPredictions) {
+  const sluice::testing::ScratchDirectory directory;
+  const std::string model = SLUICE_SOURCE_DIR "/models/fable-moe-18m", trace = directory.file("a.trace"),
+                    other = directory.file("b.trace");
+  for (const auto& [path, prompt] : {std::pair(trace, "Once"), {other, "The sea"}}) {
+    const Outcome outcome =
+        run("trace " + model + " -p '" + prompt + "' -n 40 --ignore-eos --temp 0 --ahead -o " + path);
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+  }
+  const auto rows = [&](const std::string& flags) {
+    const Outcome outcome =
+        run("simulate --trace " + trace + " --machine dali-3090 --device-slots 4 --json " + flags);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return Json::parse(outcome.out).at("results");
+  };
+  std::map<std::string, double> used;
+  for (const char* prefetch : {"dali-residual", "raw", "stream", "stat", "random"}) {
+    SCOPED_TRACE(prefetch);
+    const Json all =
+        rows("--preset d-greedy --prefetch-size 2 --ranks-of " + other + " --prefetch " + prefetch);
+    ASSERT_EQ(all.size(), 1u);
+    EXPECT_EQ(all[0].at("prefetch_policy"), prefetch);
+    EXPECT_EQ(all[0].at("prefetch_size"), 2);
+    const Json& ahead = all[0].at("decode").at("prefetch");
+    const auto count = [&](const char* name) { return ahead.at(name).get<double>(); };
+    EXPECT_GT(count("sent"), 0);
+    EXPECT_EQ(count("sent"), count("used") + count("kept") + count("wasted"));
+    EXPECT_LE(count("late"), count("used"));
+    used[prefetch] = count("used") / count("sent");
+  }
+  for (const auto& [prefetch, share] : used) {
+    if (prefetch != "random") {
+      EXPECT_GT(share, used.at("random")) << prefetch;
+    }
+  }
+  // Presets with their own prefetch, in one table.
+  const Json presets = rows("--preset dali,dali-plus,d-greedy+pre,hybrimoe,edgemoe --ranks-of " + other);
+  ASSERT_EQ(presets.size(), 5u);
+  for (const Json& row : presets) EXPECT_NE(row.at("prefetch_policy"), "none");
+  const Outcome alone = run("simulate --trace " + trace + " --machine dali-3090 --device-slots 4");
+  EXPECT_EQ(alone.code, 2);
+  EXPECT_THAT(alone.err, HasSubstr("--ranks-of FILE"));
+}
+
 TEST(HybridReplay, RefusesWhatCannotBe) {
   const auto refused = [&](const std::string& flags, const std::string& why) {
     const Outcome outcome = run(kSimulate + flags);
@@ -92,14 +137,16 @@ TEST(HybridReplay, RefusesWhatCannotBe) {
     EXPECT_THAT(outcome.err, HasSubstr(why)) << flags;
   };
   refused("--machine dali-3090 --device-slots 16", "--prefetch none");
-  refused("--machine dali-3090 --device-slots 16 --preset edgemoe", "cannot run");
+  refused("--machine dali-3090 --device-slots 16 --preset edgemoe", "--ranks-of");
+  refused("--machine dali-3090 --device-slots 16 --preset d-moe-lightning", "cannot run");
   refused("--machine dali-3090 --prefetch none", "--device-slots");
   refused("--machine dali-3090 --prefetch none --device-slots 65", "at most 64");
   refused("--machine dali-3090 --prefetch none --device-slots 16 --device-memory 1GiB", "one size");
   refused("--device-slots 16", "needs a machine");
   refused("--machine slicemoe --device-slots 16", "no such machine");
   refused("--machine dali-3090 --device-slots 16 --cache lru", "leave out");
-  refused("--machine dali-3090 --device-slots 16 --prefetch raw", "expected none");
+  refused("--machine dali-3090 --device-slots 16 --prefetch raw", "a .mrt trace, which has none");
+  refused("--machine dali-3090 --device-slots 16 --prefetch fastest", "dali-residual");
   refused("--machine dali-3090 --device-slots 16 --preset d-fiddler", "--ranks-of");
   refused("--machine dali-3090 --prefetch none --device-slots 16 --device-cache belady", "the future");
   refused("--machine dali-3090 --prefetch none --device-slots 16 --batch 0", "numbers from 1");

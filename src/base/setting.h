@@ -33,7 +33,7 @@ class Setting {
       kFull, kTensors, kRanksOf, kRepeats, kLayers, kExperts, kDtype, kShardSize, kEmbeddingScale,
       kEmbeddingCommon, kScope, kPools, kExpertBytes, kWindow, kDelta, kDemote, kHalfLife, kMemoryExperts,
       kShape, kModel, kBudget, kQuick, kAhead, kGateInputs, kRoutingLayers, kRouting, kDeviceMemory,
-      kDeviceSlots, kDeviceCache, kWSize, kUSize, kDevice;
+      kDeviceSlots, kDeviceCache, kWSize, kUSize, kDevice, kPrefetchSize;
 
   static constexpr std::size_t kMarkBytes = 4;
   static constexpr char kMarkBegin = '\x1e', kMarkEnd = '\x1f';
@@ -170,7 +170,8 @@ inline constexpr Setting Setting::kDeviceCache{111};
 inline constexpr Setting Setting::kWSize{112};
 inline constexpr Setting Setting::kUSize{113};
 inline constexpr Setting Setting::kDevice{114};
-inline constexpr std::size_t kSettings = 115;
+inline constexpr Setting Setting::kPrefetchSize{115};
+inline constexpr std::size_t kSettings = 116;
 
 std::string mark(Setting setting);
 std::string operator+(std::string text, Setting setting);

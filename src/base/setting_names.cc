@@ -120,6 +120,7 @@ constexpr SettingNames kNames = {{
     {Setting::kWSize, "--w-size", "w_size"},
     {Setting::kUSize, "--u-size", "u_size"},
     {Setting::kDevice, "--device", "device"},
+    {Setting::kPrefetchSize, "--prefetch-size", "prefetch_size"},
 }};
 
 constexpr bool in_order(const SettingNames& names) {

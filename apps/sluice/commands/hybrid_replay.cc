@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <iostream>
+#include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/duration.h"
@@ -18,6 +21,7 @@
 #include "command.h"
 #include "experts/decision_log.h"
 #include "experts/device_presets.h"
+#include "experts/prefetch/prefetch.h"
 #include "experts/registry.h"
 #include "flags/number_range.h"
 #include "flags/output_path.h"
@@ -25,6 +29,7 @@
 #include "lab/machine/hybrid_machine.h"
 #include "lab/replay/batches.h"
 #include "lab/replay/hybrid_replay.h"
+#include "lab/replay/predicted_steps.h"
 #include "streams/standard_error.h"
 #include "streams/standard_output.h"
 #include "streams/terminal_columns.h"
@@ -78,20 +83,6 @@ std::vector<std::uint32_t> slots_of(const HybridFlags& flags, const lab::HybridM
   return slots;
 }
 
-void check_prefetch(const HybridFlags& flags, const experts::DevicePreset& preset) {
-  if (!flags.prefetch.empty() && flags.prefetch != "none")
-    throw Error(ErrorKind::kUsage, "replays do not predict what the next layer needs")
-        .in(Setting::kPrefetch)
-        .expected("none")
-        .found(flags.prefetch);
-  if (flags.prefetch.empty() && preset.prefetch != "none")
-    throw Error(ErrorKind::kUsage, fmt::format("the preset {} reads ahead by {}, and replays do not predict "
-                                               "what the next layer needs",
-                                               preset.name, preset.prefetch))
-        .in(Setting::kPrefetch)
-        .fix("add " + Setting::kPrefetch + " none");
-}
-
 std::vector<std::string> list_or(const std::string& list, Setting setting, std::string_view otherwise) {
   return list.empty() ? std::vector<std::string>{std::string(otherwise)} : split_list(list, setting);
 }
@@ -105,7 +96,11 @@ std::vector<Row> rows_of(const HybridRequest& request, const HybridFlags& flags,
       for (const std::uint32_t slots : slots_of(flags, machine, header.layers, header.experts))
         for (const std::string& name : list_or(request.presets, Setting::kPreset, "dali")) {
           const experts::DevicePreset& preset = experts::find_device_preset(name);
-          check_prefetch(flags, preset);
+          const experts::PrefetchPolicy& prefetch = experts::find_prefetch(
+              flags.prefetch.empty() ? preset.prefetch : std::string_view(flags.prefetch));
+          const std::uint32_t size = preset.prefetch_size != 0 && flags.prefetch.empty()
+                                         ? preset.prefetch_size
+                                         : experts::usual_prefetch_size(header.experts);
           for (const std::string& cache : list_or(flags.caches, Setting::kDeviceCache, preset.device_cache)) {
             Row row{.machine = &machine, .preset = name, .batch = batch, .settings = {}, .result = {}};
             lab::HybridSettings& settings = row.settings;
@@ -115,6 +110,8 @@ std::vector<Row> rows_of(const HybridRequest& request, const HybridFlags& flags,
             settings.device_cache = experts::find_cache(cache).name;
             experts::find_placement(settings.placement);
             settings.slots = slots;
+            settings.prefetch = prefetch.name;
+            settings.prefetch_size = static_cast<std::uint32_t>(flags.prefetch_size.value_or(size));
             settings.workload.window.steps = static_cast<std::uint32_t>(flags.w_size.value_or(4));
             settings.workload.window.swaps = static_cast<std::uint32_t>(flags.u_size.value_or(8));
             settings.workload.ema.swaps = static_cast<std::uint32_t>(flags.u_size.value_or(2));
@@ -125,6 +122,58 @@ std::vector<Row> rows_of(const HybridRequest& request, const HybridFlags& flags,
         }
   return rows;
 }
+
+// The recorded routing with what each row's prefetch needs, read and batched as rows ask for it.
+class RoutingOfRows {
+ public:
+  RoutingOfRows(const HybridRequest& request, const trace::TraceHeader& header, const std::vector<Row>& rows)
+      : request_(request) {
+    for (const Row& row : rows) {
+      const experts::PrefetchPolicy& policy = experts::find_prefetch(row.settings.prefetch);
+      if (policy.needs != experts::PrefetchNeeds::kTransitions || transitions_ || request.ranks_of.empty())
+        continue;
+      const lab::RoutedSteps text =
+          lab::read_routed_steps(*trace::open_trace(request.ranks_of), {}, interrupted_or_unread);
+      if (text.layers != header.layers || text.experts != header.experts)
+        throw Error(ErrorKind::kInvalid,
+                    "the routing that says which experts follow which is of another model")
+            .in(request.ranks_of);
+      transitions_ = lab::count_transitions(text);
+    }
+  }
+
+  const experts::ExpertTransitions* transitions() const { return transitions_ ? &*transitions_ : nullptr; }
+
+  // Valid until the next call.
+  const lab::RoutedSteps& of(const Row& row) {
+    const experts::PredictorKind kind =
+        experts::find_prefetch(row.settings.prefetch).make({.transitions = transitions()})->predictor();
+    auto [at, is_new] = steps_.try_emplace(kind);
+    if (is_new) {
+      at->second = lab::read_predicted_steps(request_.trace, kind, {.prefill = request_.prefill},
+                                             request_.ranks_of, interrupted_or_unread);
+      if (at->second.cut_off && !request_.quiet && !cut_off_)
+        print_warning("{} was cut off; its last step is left out", request_.trace);
+      cut_off_ = at->second.cut_off;
+    }
+    if (batched_of_ != std::pair(kind, row.batch)) {
+      batched_ = lab::batched(at->second, row.batch);
+      if (batched_.steps.empty() && !request_.quiet)
+        print_warning("the trace has fewer than {} sequences", row.batch);
+    }
+    batched_of_ = {kind, row.batch};
+    return batched_;
+  }
+  bool cut_off() const { return cut_off_; }
+
+ private:
+  const HybridRequest& request_;
+  std::optional<experts::ExpertTransitions> transitions_;
+  std::map<experts::PredictorKind, lab::RoutedSteps> steps_;
+  std::pair<experts::PredictorKind, std::uint32_t> batched_of_{};  // no batch is 0
+  lab::RoutedSteps batched_;
+  bool cut_off_ = false;
+};
 
 // How often each expert is chosen.
 std::vector<std::vector<double>> popularity_of(const std::string& path, const trace::TraceHeader& header) {
@@ -175,6 +224,12 @@ Json phase_json(const Row& row, const lab::HybridPhase& phase) {
               {"prefetch", bytes_of(row, phase.link.prefetches)},
               {"update", static_cast<double>(counts.updates) * bytes},
               {"busy_s", phase.link.loads + phase.link.rows + phase.link.prefetches + phase.link.updates}}}}},
+          {"prefetch",
+           {{"sent", counts.prefetch.sent},
+            {"used", counts.prefetch.used},
+            {"late", counts.prefetch.late},
+            {"kept", counts.prefetch.kept},
+            {"wasted", counts.prefetch.wasted}}},
           {"updates", counts.updates}};
 }
 
@@ -186,6 +241,8 @@ Json row_json(const Row& row) {
           {"device_slots", row.settings.slots},
           {"device_cache", row.settings.device_cache},
           {"placement_policy", row.settings.placement},
+          {"prefetch_policy", row.settings.prefetch},
+          {"prefetch_size", row.settings.prefetch_size},
           {"tpot_s", decode.steps == 0 ? 0 : decode.seconds / static_cast<double>(decode.steps)},
           {"start_experts", row.result.start},
           {"fallbacks", row.result.fallbacks},
@@ -205,6 +262,9 @@ void print_table(const trace::TraceHeader& header, const HybridRequest& request,
   std::vector<std::vector<std::string>> table = {{"machine", "preset", "B", "slots", "device cache",
                                                   "D-hit %", "A-hit %", "tokens %", "copies", "demand",
                                                   "update", "MoE", "TPOT"}};
+  const bool reads_ahead =
+      std::ranges::any_of(rows, [](const Row& row) { return row.settings.prefetch != "none"; });
+  if (reads_ahead) table.front().insert(table.front().end(), {"prefetch", "sent", "used %"});
   for (const Row& row : rows) {
     const lab::HybridPhase& decode = row.result.decode;
     const experts::DeviceCounts& counts = decode.counts;
@@ -222,23 +282,35 @@ void print_table(const trace::TraceHeader& header, const HybridRequest& request,
                                    (steps * header.layers)),
          bytes(counts.loads + counts.streamed), bytes(counts.updates), format_duration(counts.moe / steps),
          format_duration(decode.seconds / steps)});
+    if (!reads_ahead) continue;
+    const experts::PrefetchCounts& ahead = counts.prefetch;
+    table.back().insert(
+        table.back().end(),
+        {row.settings.prefetch,
+         fmt::format("{:.2f}", static_cast<double>(ahead.sent) / (steps * header.layers)),
+         ahead.sent == 0 ? "-" : percent(static_cast<double>(ahead.used) / static_cast<double>(ahead.sent))});
   }
   print_output("\n{}", text_table(table, terminal_columns(STDOUT_FILENO, kAnyColumns), 5));
   print_wrapped(
       "copies: a step and layer; demand, update, MoE, TPOT: a step. D-hit: of the experts that the device "
       "computes, A-hit: of all active ones, tokens: the same weighted with their tokens.");
+  if (reads_ahead)
+    print_wrapped(
+        "sent: experts prefetched a step and layer; used: of them, those that the device computed.");
 }
 
 }  // namespace
 
 void add_hybrid_flags(Command& command, HybridFlags& flags) {
   const std::string group = "Host and device on a modelled machine";
-  std::string machines, presets, placements;
+  std::string machines, presets, placements, prefetches;
   for (const lab::HybridMachine& one : lab::hybrid_machines()) machines += one.name + ", ";
   for (const experts::DevicePreset& one : experts::device_presets())
     if (one.missing.empty()) presets += std::string(one.name) + " ";
   for (const experts::PlacementPolicy& one : experts::placement_policies())
     placements += std::string(one.name) + " ";
+  for (const experts::PrefetchPolicy& one : experts::prefetch_policies())
+    prefetches += std::string(one.name) + " ";
   command
       .add_option(Setting::kDeviceSlots, &flags.slots,
                   "Experts of each layer that the device holds; several with commas between them. With " +
@@ -253,7 +325,16 @@ void add_hybrid_flags(Command& command, HybridFlags& flags) {
       ->group(group);
   command.add_option(Setting::kPlacement, &flags.placement, placements + "(default: the preset's)")
       ->group(group);
-  command.add_option(Setting::kPrefetch, &flags.prefetch, "none: leave out what the preset reads ahead")
+  command
+      .add_option(Setting::kPrefetch, &flags.prefetch,
+                  prefetches +
+                      "(default: the preset's). stream, raw and dali-residual need a trace made with " +
+                      Setting::kAhead + ", stat and dali-residual also " + Setting::kRanksOf)
+      ->group(group);
+  command
+      .add_option(Setting::kPrefetchSize, &flags.prefetch_size,
+                  "Experts of a layer that are prefetched, at most; default: 1 where a layer has 8, else 4")
+      ->check(whole_number(Setting::kPrefetchSize, 0, 1 << 16))
       ->group(group);
   command
       .add_option(Setting::kBatch, &flags.batches,
@@ -282,17 +363,10 @@ void hybrid_replay(const HybridRequest& request, const HybridFlags& flags) {
   if (!request.ranks_of.empty())
     for (Row& row : rows) row.settings.workload.popularity = popularity_of(request.ranks_of, header);
   check_output();
-  const lab::RoutedSteps steps =
-      lab::read_routed_steps(*trace, {.prefill = request.prefill}, interrupted_or_unread);
-  if (steps.cut_off && !request.quiet)
-    print_warning("{} was cut off; its last step is left out", request.trace);
-  std::optional<std::uint32_t> batch;
-  lab::RoutedSteps batched;
+  RoutingOfRows routing(request, header, rows);
   for (Row& row : rows) {
-    if (batch != row.batch) batched = lab::batched(steps, row.batch);
-    batch = row.batch;
-    if (batched.steps.empty() && !request.quiet)
-      print_warning("the trace has fewer than {} sequences", row.batch);
+    row.settings.transitions = routing.transitions();
+    const lab::RoutedSteps& steps = routing.of(row);
     std::optional<OutputFile> log;
     std::optional<UnfinishedFile> unfinished;
     std::function<void(std::string_view)> write;
@@ -301,7 +375,7 @@ void hybrid_replay(const HybridRequest& request, const HybridFlags& flags) {
       unfinished.emplace(request.decisions);
       write = [&](std::string_view line) { log->write(line); };
     }
-    row.result = lab::replay_hybrid(batched, row.settings, write, interrupted_or_unread);
+    row.result = lab::replay_hybrid(steps, row.settings, write, interrupted_or_unread);
     if (log) {
       log->close();
       unfinished->keep();
@@ -309,7 +383,7 @@ void hybrid_replay(const HybridRequest& request, const HybridFlags& flags) {
   }
   if (!request.json) return print_table(header, request, machines, rows);
   Json json = {{"trace", request.trace}, {"layers", header.layers},    {"experts", header.experts},
-               {"top_k", header.top_k},  {"prefill", request.prefill}, {"cut_off", steps.cut_off}};
+               {"top_k", header.top_k},  {"prefill", request.prefill}, {"cut_off", routing.cut_off()}};
   json["machines"] = Json::array();
   for (const lab::HybridMachine& machine : machines) json["machines"].push_back(lab::to_json(machine));
   json["results"] = Json::array();

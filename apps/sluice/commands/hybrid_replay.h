@@ -12,11 +12,11 @@ class Command;
 
 struct HybridFlags {
   std::string memories, slots, caches, placement, prefetch, batches;
-  std::optional<std::uint64_t> w_size, u_size;
+  std::optional<std::uint64_t> w_size, u_size, prefetch_size;
   bool asked() const {
     return !(memories.empty() && slots.empty() && caches.empty() && placement.empty() && prefetch.empty() &&
              batches.empty()) ||
-           w_size || u_size;
+           w_size || u_size || prefetch_size;
   }
 };
 // `flags` must outlive `command`.

@@ -15,8 +15,8 @@ constexpr double kWeights = 8650752;  // of an expert of DeepSeek-V2-Lite
 constexpr double kMixtralWeights = 176160768;
 
 // What stands beside the experts is ours, of DeepSeek-V2-Lite on an RTX 3090: attention, norms and gate read
-// 27 MB a layer at 900 GB/s and are launched one by one, the two shared experts read 35 MB; a row has 2048
-// floats.
+// 27 MB a layer at 900 GB/s and are launched one by one, the two shared experts read 35 MB; a prediction is a
+// gate in three launches, and a stream waits for another's event before and after it; a row has 2048 floats.
 HybridMachine machine(const char* name, double bits, double weights, const char* source,
                       const experts::ComputeTime& host, double device, double transfer) {
   HybridMachine machine{.name = name, .expert_bits = bits, .source = source};
@@ -30,6 +30,7 @@ HybridMachine machine(const char* name, double bits, double weights, const char*
                           .policy = 10 * kMicro,
                           .launch = 5 * kMicro,
                           .predict = 15 * kMicro,
+                          .stream_switch = 5 * kMicro,
                           .row = .33 * kMicro};
   return machine;
 }
@@ -79,6 +80,7 @@ HybridMachine hybrid_machine_from_json(const Json& json, const std::string& path
                           .policy = device.real("policy_s", 0, kMost),
                           .launch = device.real("launch_s", 0, kMost),
                           .predict = device.real("predict_s", 0, kMost),
+                          .stream_switch = device.real("switch_s", 0, kMost),
                           .row = link.real("row_s", 0, kMost)};
   return machine;
 }
@@ -97,7 +99,8 @@ Json to_json(const HybridMachine& machine) {
             {"launch_s", device.launch},
             {"sync_s", device.sync},
             {"policy_s", device.policy},
-            {"predict_s", device.predict}}},
+            {"predict_s", device.predict},
+            {"switch_s", device.stream_switch}}},
           {"link", {{"transfer_s", device.transfer}, {"row_s", device.row}}}};
 }
 

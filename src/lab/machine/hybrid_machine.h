@@ -29,8 +29,9 @@ struct HybridMachine {
 std::span<const HybridMachine> hybrid_machines();
 
 // {"name", "expert_bits", "expert_bytes", "cpu": {"fixed_s", "per_token_s"}, "device": {"fixed_s",
-// "per_token_s", "shared_s", "gate_s", "launch_s", "sync_s", "policy_s", "predict_s"}, "link": {"transfer_s",
-// "row_s"}}: numbers >= 0, all needed; transfer_s > 0. Error(kInvalid) naming `path` and the field.
+// "per_token_s", "shared_s", "gate_s", "launch_s", "sync_s", "policy_s", "predict_s", "switch_s"}, "link":
+// {"transfer_s", "row_s"}}: numbers >= 0, all needed; transfer_s > 0. Error(kInvalid) naming `path` and the
+// field.
 HybridMachine hybrid_machine_from_json(const Json& json, const std::string& path);
 Json to_json(const HybridMachine& machine);
 

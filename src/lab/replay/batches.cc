@@ -37,6 +37,7 @@ void append(const RoutedStep& from, RoutedStep& to) {
     all.choices.insert(all.choices.end(), one.choices.begin(), one.choices.end());
     for (std::size_t t = 1; t < one.begin.size(); ++t) all.begin.push_back(base + one.begin[t]);
     all.logits.insert(all.logits.end(), one.logits.begin(), one.logits.end());
+    all.predicted.insert(all.predicted.end(), one.predicted.begin(), one.predicted.end());
   }
 }
 
@@ -49,6 +50,7 @@ RoutedSteps batched(const RoutedSteps& steps, std::uint32_t batch) {
                      .experts = steps.experts,
                      .top_k = steps.top_k,
                      .logits = steps.logits,
+                     .predicted = steps.predicted,
                      .steps = {},
                      .cut_off = steps.cut_off};
   std::vector<Sequence*> running;

@@ -1,7 +1,10 @@
 #include "lab/replay/hybrid_replay.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include "base/error.h"
 #include "base/setting.h"
@@ -10,15 +13,30 @@
 #include "experts/decision_log.h"
 #include "experts/layer_decider.h"
 #include "experts/registry.h"
+#include "kernels/elementwise/elementwise.h"
 
 namespace sluice::lab {
 namespace {
 
 constexpr std::size_t kStepsBetweenStops = 64;
 
-void check(const HybridSettings& settings) {
-  experts::check_combination(
-      {.cache = "lru", .placement = settings.placement, .device_cache = settings.device_cache});
+void check(const HybridSettings& settings, const RoutedSteps& steps) {
+  experts::check_combination({.cache = "lru",
+                              .prefetch = settings.prefetch,
+                              .placement = settings.placement,
+                              .device_cache = settings.device_cache,
+                              .residual = true,  // `steps` are what it predicts
+                              .transitions = settings.transitions != nullptr});
+  const auto prefetch = experts::find_prefetch(settings.prefetch).make({.transitions = settings.transitions});
+  if (prefetch->predictor() != experts::PredictorKind::kNone && !steps.predicted)
+    throw Error(ErrorKind::kUsage,
+                "this prefetch follows what is predicted of each next layer, and the recorded "
+                "routing has no such predictions")
+        .in(Setting::kPrefetch)
+        .expected(fmt::format("a trace with those of the predictor {}",
+                              experts::predictor_name(prefetch->predictor())))
+        .found(settings.prefetch)
+        .fix("record one with sluice trace " + Setting::kAhead + ", or give " + Setting::kPrefetch + " none");
   const experts::CachePolicy& cache = experts::find_cache(settings.device_cache);
   if (cache.oracle)
     throw Error(ErrorKind::kUsage, "which experts a device's cache is asked about depends on what it holds")
@@ -35,10 +53,11 @@ void check(const HybridSettings& settings) {
 class HybridReplay {
  public:
   HybridReplay(const RoutedSteps& steps, const HybridSettings& settings,
-               const std::function<void(std::string_view)>& log)
+               const std::function<void(std::string_view)>& log, const HybridWatch& watch)
       : steps_(steps),
         settings_(settings),
         log_(log),
+        watch_(watch),
         decider_(policies(), {.layers = steps.layers, .top_k = steps.top_k}) {}
 
   HybridResult run(const std::function<bool()>& stop) {
@@ -70,6 +89,10 @@ class HybridReplay {
     if (!settings_.prefill_placement.empty())
       device.prefill_placement = experts::find_placement(settings_.prefill_placement).make();
     device.prefill_from = settings_.prefill_from;
+    if (settings_.prefetch != "none")
+      device.prefetch = experts::find_prefetch(settings_.prefetch)
+                            .make({.seed = settings_.seed, .transitions = settings_.transitions});
+    device.prefetch_size = settings_.prefetch_size;
     const std::uint32_t caches = one_for_all() ? 1 : steps_.layers, layers = steps_.layers / caches;
     for (std::uint32_t i = 0; i < caches; ++i) {
       experts::CacheConfig config{.seed = settings_.seed};
@@ -95,6 +118,10 @@ class HybridReplay {
                       .capacity = Bytes{settings_.slots} * (one_for_all() ? steps_.layers : 1),
                       .slots = {},
                       .profile = experts::hash_of(settings_.costs)};
+    if (settings_.prefetch != "none") {
+      setting.device->prefetch = settings_.prefetch;
+      setting.device->prefetch_size = settings_.prefetch_size;
+    }
     log_(experts::decision_heading(setting));
     line_.clear();
     experts::append_start(line_, decider_.device()->start());
@@ -108,7 +135,9 @@ class HybridReplay {
       const RoutedLayer& routed = step.layers[layer];
       if (routed.begin.size() < 2) continue;
       step.describe_spans(routed.tokens(), spans_);
-      decide(routed, layer);
+      const experts::LayerDecision& decision = decide(routed, layer);
+      if (decider_.policies().device->prefetch) look_ahead(step, layer);
+      if (watch_) watch_(step, decision, *decider_.device());
     }
     decider_.end_step();
     HybridPhase& phase = step.prompt ? result_.prefill : result_.decode;
@@ -126,7 +155,7 @@ class HybridReplay {
   }
 
   // Scores are the recorded weights of the chosen experts; all others are 0.
-  void decide(const RoutedLayer& routed, std::uint32_t layer) {
+  const experts::LayerDecision& decide(const RoutedLayer& routed, std::uint32_t layer) {
     const std::uint32_t tokens = routed.tokens();
     scores_.assign(std::size_t{tokens} * steps_.experts, 0);
     for (std::uint32_t t = 0; t < tokens; ++t)
@@ -136,15 +165,36 @@ class HybridReplay {
         {.layer = layer, .experts = steps_.experts, .tokens = tokens, .scores = scores_, .spans = spans_},
         routed.choices, routed.begin);
     const experts::LayerDecision& decision = decider_.decide();
-    if (!log_) return;
+    if (!log_) return decision;
     line_.clear();
     experts::append_decision(line_, events_++, layer, decision);
     log_(line_);
+    return decision;
+  }
+
+  // A layer whose tokens nobody predicts has no predicted logits.
+  void look_ahead(const RoutedStep& step, std::uint32_t layer) {
+    std::optional<experts::ScoresView> next;
+    if (decider_.device_predictor() != experts::PredictorKind::kNone)
+      next = predicted(step.layers[layer + 1], layer + 1);
+    decider_.look_ahead_on_device(next ? &*next : nullptr);
+  }
+
+  experts::ScoresView predicted(const RoutedLayer& layer, std::uint32_t index) {
+    ahead_.assign(layer.predicted.begin(), layer.predicted.end());
+    const std::size_t tokens = ahead_.size() / steps_.experts;
+    kernels::softmax_rows({}, ahead_.data(), tokens, steps_.experts);  // as the engine does
+    return {.layer = index,
+            .experts = steps_.experts,
+            .tokens = static_cast<std::uint32_t>(tokens),
+            .logits = layer.predicted,
+            .scores = ahead_};
   }
 
   const RoutedSteps& steps_;
   const HybridSettings& settings_;
   const std::function<void(std::string_view)>& log_;
+  const HybridWatch& watch_;
   const experts::EqualSizes sizes_{{.full = 1}};  // capacities count experts
   experts::LayerDecider decider_;
   HybridResult result_;
@@ -153,6 +203,7 @@ class HybridReplay {
   std::uint64_t events_ = 0;
   std::string line_;
   std::vector<float> scores_;  // (T, N) of the running event
+  std::vector<float> ahead_;   // … and as predicted of the next one
   std::vector<experts::SequenceSpan> spans_;
 };
 
@@ -160,9 +211,9 @@ class HybridReplay {
 
 HybridResult replay_hybrid(const RoutedSteps& steps, const HybridSettings& settings,
                            const std::function<void(std::string_view)>& log,
-                           const std::function<bool()>& stop) {
-  check(settings);
-  return HybridReplay(steps, settings, log).run(stop);
+                           const std::function<bool()>& stop, const HybridWatch& watch) {
+  check(settings, steps);
+  return HybridReplay(steps, settings, log, watch).run(stop);
 }
 
 }  // namespace sluice::lab

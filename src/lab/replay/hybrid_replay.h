@@ -10,6 +10,8 @@
 
 #include "experts/cache/cache_policies.h"
 #include "experts/device_decider.h"
+#include "experts/layer_decider.h"
+#include "experts/prefetch/prefetch.h"
 #include "experts/schedule/expert_costs.h"
 #include "lab/replay/routed_steps.h"
 
@@ -20,7 +22,11 @@ struct HybridSettings {
   std::string prefill_placement = {};  // empty: as `placement`
   std::uint32_t prefill_from = 1;      // tokens of a prompt from which on that holds
   std::string device_cache = "workload-ema";
-  std::uint32_t slots = 0;  // of the device's cache, for each layer
+  std::uint32_t slots = 0;          // of the device's cache, for each layer
+  std::string prefetch = "none";    // to the device
+  std::uint32_t prefetch_size = 1;  // experts of a layer, at most
+  // For `stat`; it must outlive the replay.
+  const experts::ExpertTransitions* transitions = nullptr;
   experts::WorkloadConfig workload = {};
   experts::ExpertCosts costs = {};  // seconds
   std::uint64_t seed = 0;
@@ -41,11 +47,17 @@ struct HybridResult {
   std::uint64_t decision_hash = 0;
 };
 
+// Sees each decision when it has been made, prefetches included, before the clock runs the layer. May be
+// empty.
+using HybridWatch =
+    std::function<void(const RoutedStep&, const experts::LayerDecision&, const experts::DeviceDecider&)>;
+
 // The host has room for all experts. Caches are kept over sequence ends. `log` as in replay(). Error(kUsage)
-// for a combination that cannot be (experts/combination.h), an oracle, and a cache that follows popularity
-// without counts; Error(kInterrupted).
+// for a combination that cannot be (experts/combination.h), an oracle, a cache that follows popularity
+// without counts, and a prefetch by predicted scores where `steps` have none (they are taken as those of its
+// predictor); Error(kInterrupted).
 HybridResult replay_hybrid(const RoutedSteps& steps, const HybridSettings& settings,
                            const std::function<void(std::string_view)>& log = {},
-                           const std::function<bool()>& stop = {});
+                           const std::function<bool()>& stop = {}, const HybridWatch& watch = {});
 
 }  // namespace sluice::lab

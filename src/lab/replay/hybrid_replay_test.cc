@@ -10,8 +10,10 @@
 #include "base/error.h"
 #include "experts/device_presets.h"
 #include "experts/registry.h"
+#include "lab/replay/assumed_prediction.h"
 #include "lab/replay/batches.h"
 #include "lab/replay/made_up_trace.h"
+#include "lab/replay/predicted_steps.h"
 #include "lab/replay/replay.h"
 
 namespace sluice::lab {
@@ -73,7 +75,10 @@ TEST(HybridReplay, AllOnTheHostTakesTheSumOfItsExperts) {
 }
 
 TEST(HybridReplay, EveryPresetRunsAndRepeats) {
-  const RoutedSteps steps = made_up(10);
+  MadeUpTrace trace(kSeed, 160, 10);  // `eam` has to see 128 steps
+  RoutedSteps steps = read_routed_steps(trace);
+  assume_predictions(.7, kSeed, steps);
+  const experts::ExpertTransitions transitions = count_transitions(steps);
   int ran = 0;
   for (const experts::DevicePreset& preset : experts::device_presets()) {
     SCOPED_TRACE(preset.name);
@@ -90,6 +95,9 @@ TEST(HybridReplay, EveryPresetRunsAndRepeats) {
                             .prefill_from = preset.prefill_from,
                             .device_cache = std::string(preset.device_cache),
                             .slots = 5,
+                            .prefetch = std::string(preset.prefetch),
+                            .prefetch_size = 2,
+                            .transitions = &transitions,
                             .costs = costs()};
     settings.workload.popularity.assign(3, std::vector<double>(12, 1));
     std::string log, again;
@@ -101,10 +109,52 @@ TEST(HybridReplay, EveryPresetRunsAndRepeats) {
     EXPECT_GT(found.decode.seconds, 0);
     EXPECT_GE(found.decode.seconds, found.decode.counts.moe);
     EXPECT_LE(found.start, 15u);
+    const experts::PrefetchCounts& ahead = found.decode.counts.prefetch;
+    EXPECT_EQ(ahead.sent > 0, preset.prefetch != "none");
+    EXPECT_EQ(ahead.sent, ahead.used + ahead.kept + ahead.wasted);
+    EXPECT_EQ(log.find(" device_prefetch=" + std::string(preset.prefetch)) != std::string::npos,
+              preset.prefetch != "none");
     ++ran;
   }
   std::cout << ran << " presets\n";
-  EXPECT_GE(ran, 12);
+  EXPECT_GE(ran, 15);
+}
+
+// The better the prediction, the less is waited for.
+TEST(HybridReplay, PrefetchesThatAreRightSaveTime) {
+  RoutedSteps steps = made_up();
+  HybridSettings settings{
+      .placement = "device", .device_cache = "none", .prefetch_size = 3, .costs = costs()};
+  settings.costs.device.gate.fixed = 30;  // the link is idle meanwhile
+  const HybridPhase none = replay_hybrid(steps, settings).decode;
+  EXPECT_EQ(none.counts.prefetch.sent, 0u);
+  EXPECT_EQ(none.link.prefetches, 0);
+  settings.prefetch = "raw";
+  double last = none.seconds * 1.01;  // what is wrong costs nothing here but the prediction
+  for (const double right : {0.0, .5, 1.0}) {
+    assume_predictions(right, kSeed, steps);
+    const HybridPhase ahead = replay_hybrid(steps, settings).decode;
+    const experts::PrefetchCounts& counts = ahead.counts.prefetch;
+    EXPECT_EQ(counts.sent, kSteps * 2 * 3) << "of each layer but the first all three experts";
+    EXPECT_NEAR(static_cast<double>(counts.used) / static_cast<double>(counts.sent), right, .08);
+    EXPECT_LT(ahead.seconds, last) << right;
+    last = ahead.seconds;
+  }
+  EXPECT_LT(last, .9 * none.seconds);
+}
+
+// A prediction that is not used costs its time on the device.
+TEST(HybridReplay, APredictionIsOnTheClock) {
+  RoutedSteps steps = made_up();
+  assume_predictions(1, kSeed, steps);
+  HybridSettings settings{
+      .placement = "device", .device_cache = "none", .prefetch = "raw", .prefetch_size = 0, .costs = costs()};
+  settings.costs.device.transfer = 1e-3;  // the device is what is waited for
+  const double free = replay_hybrid(steps, settings).decode.seconds;
+  settings.costs.device.predict = 3;
+  settings.costs.device.stream_switch = .5;
+  EXPECT_NEAR(replay_hybrid(steps, settings).decode.seconds - free, 4.0 * kSteps * 2,
+              1e-6);  // not of the last
 }
 
 TEST(HybridReplay, AFullDeviceIsFasterThanTheHostAndTheSplitThanBoth) {
@@ -131,6 +181,10 @@ TEST(HybridReplay, RefusesWhatCannotBe) {
   refused("greedy", "slice-lru");
   refused("greedy", "static-popular");  // nothing says what is popular
   refused("fastest", "lru");
+  const auto ahead = [&](const char* prefetch) {
+    EXPECT_THROW(replay_hybrid(steps, {.prefetch = prefetch, .costs = costs()}), Error) << prefetch;
+  };
+  for (const char* prefetch : {"raw", "dali-residual", "stream", "stat", "farthest"}) ahead(prefetch);
 }
 
 }  // namespace

@@ -10,12 +10,15 @@ namespace {
 
 constexpr std::size_t kEventsBetweenStops = 4096;
 
-void append(const trace::TraceEvent& event, RoutedLayer& layer) {
+void append(const trace::TraceEvent& event, const std::string& predictor, RoutedLayer& layer) {
   if (layer.begin.empty()) layer.begin.assign(1, 0);
   const auto base = static_cast<std::uint32_t>(layer.choices.size());
   layer.choices.insert(layer.choices.end(), event.choices.begin(), event.choices.end());
   for (std::uint32_t t = 0; t < event.tokens; ++t) layer.begin.push_back(base + event.begin[t + 1]);
   layer.logits.insert(layer.logits.end(), event.logits.begin(), event.logits.end());
+  for (const trace::PredictedLogits& one : event.ahead)
+    if (one.predictor == predictor)
+      layer.predicted.insert(layer.predicted.end(), one.logits.begin(), one.logits.end());
 }
 
 // Collects the layers of each step, and the steps of a prompt if the trace has its tokens one by one.
@@ -27,12 +30,18 @@ class Reader {
     steps_.experts = header.experts;
     steps_.top_k = header.top_k;
     steps_.logits = header.logits;
+    steps_.predicted = std::ranges::count(header.ahead, settings.predictor) > 0;
   }
 
   void add(const trace::TraceEvent& event) {
     if (!open_ || event.step != number_) begin_step(event);
     number_ = event.step;
-    if (!skipped_) append(event, step_.layers[event.layer]);
+    if (skipped_) return;
+    RoutedLayer& layer = step_.layers[event.layer];
+    append(event, settings_.predictor, layer);
+    // Nothing is known of a layer without a record of that predictor.
+    if (event.layer > 0 && layer.predicted.size() != std::size_t{layer.tokens()} * steps_.experts)
+      steps_.predicted = false;
   }
 
   RoutedSteps finish(bool cut_off) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "experts/routing/router.h"
@@ -15,6 +16,9 @@ struct RoutedLayer {
   std::vector<experts::Choice> choices;  // of each token, ascending by expert; weights as recorded
   std::vector<std::uint32_t> begin;      // (T + 1)
   std::vector<float> logits;             // (T, N), or empty
+  // (T, N): the logits that one predictor said of this layer while the layer before it was computed; empty in
+  // the first layer, and where there are none.
+  std::vector<float> predicted = {};
   std::uint32_t tokens() const { return static_cast<std::uint32_t>(begin.size()) - 1; }
 };
 
@@ -36,7 +40,8 @@ struct RoutedStep {
 
 struct RoutedSteps {
   std::uint32_t layers = 0, experts = 0, top_k = 0;
-  bool logits = false;  // all steps have logits
+  bool logits = false;     // all steps have logits
+  bool predicted = false;  // all layers behind the first have predicted logits
   std::vector<RoutedStep> steps;
   std::uint64_t prompts = 0;  // stretches of prompt steps
   std::uint64_t prompt_tokens = 0, decode_tokens = 0;
@@ -47,6 +52,8 @@ struct RoutedStepsSettings {
   // For traces without phases (.mrt): so many tokens of each sequence are its prompt, which is one step.
   std::uint32_t prefill = 64;
   std::uint32_t most_tokens = UINT32_MAX;  // from each sequence of such a trace; the others are left out
+  // The predictor whose logits are kept (TraceHeader::ahead); empty, or not recorded: none.
+  std::string predictor = {};
 };
 
 // Reads `trace` to its end; leaves out the last step of a trace that was cut off. Errors as
