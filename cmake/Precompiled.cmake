@@ -11,7 +11,7 @@ set(SLUICE_PCH_HEADERS <algorithm> <array> <chrono> <cmath> <condition_variable>
                        <thread> <tuple> <utility> <vector> <fmt/format.h>)
 set(SLUICE_PCH_TEST_HEADERS <fstream> <sstream> <gtest/gtest.h> <gmock/gmock.h>)
 
-# The target's files get the precompiled headers of its kind: LIBRARY, or COMMAND and TEST for the program's own files
+# The target's files get the precompiled headers of its kind: LIBRARY, or RARE and TEST for code that runs seldom
 # and for test programs, which have other compile options. The first target of a kind compiles them, the others use its file. A
 # target with compile options of its own cannot use them, and neither can single files that have some (those of
 # one instruction set): these say SKIP_PRECOMPILE_HEADERS.

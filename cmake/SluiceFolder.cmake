@@ -4,6 +4,7 @@
 #   x_cuda.cc/.cu   only with SLUICE_CUDA; the x_none.cc beside it only without
 #   x_test.cc       goes to the test program test_NAME (one program per folder)
 #   x_bench.cc, x_fuzz.cc  belong to bench/ and tests/fuzz
+# RARE says that its code runs seldom, or waits for others: it is optimised less (sluice_optimise_less).
 # A new file needs no line anywhere; a test cannot be forgotten.
 add_library(sluice_options INTERFACE)
 target_include_directories(sluice_options INTERFACE ${PROJECT_SOURCE_DIR}/src)
@@ -66,8 +67,17 @@ function(sluice_choose_device_files variable)
   set(${variable} ${files} PARENT_SCOPE)
 endfunction()
 
+# A target whose code is compiled more often than it is run hot: short to build, and small, because the program's
+# code is part of every budget (docs/memory.md). Inlining only what is tiny makes it a quarter smaller.
+function(sluice_optimise_less target)
+  target_compile_options(${target} PRIVATE
+    "$<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>"
+    "$<$<AND:$<CONFIG:Release>,$<COMPILE_LANG_AND_ID:CXX,GNU>>:--param=max-inline-insns-single=10>")
+  sluice_precompile(${target} RARE)
+endfunction()
+
 function(sluice_folder name)
-  cmake_parse_arguments(ARG "" "" "DEPS;LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "RARE" "" "DEPS;LIBS" ${ARGN})
   set(dir ${PROJECT_SOURCE_DIR}/src/${name})
   file(GLOB_RECURSE all CONFIGURE_DEPENDS ${dir}/*.cc ${dir}/*.cu)
   set(sources ${all})
@@ -96,7 +106,11 @@ function(sluice_folder name)
   list(TRANSFORM ARG_DEPS PREPEND sluice_)
   add_library(sluice_${name} STATIC ${sources})
   target_link_libraries(sluice_${name} PUBLIC sluice_options ${ARG_DEPS} ${ARG_LIBS})
-  sluice_precompile(sluice_${name} LIBRARY)
+  if(ARG_RARE)
+    sluice_optimise_less(sluice_${name})
+  else()
+    sluice_precompile(sluice_${name} LIBRARY)
+  endif()
   if(sources MATCHES "_cuda\\.c[cu]")
     target_link_libraries(sluice_${name} PRIVATE CUDA::cudart_static)
   endif()
