@@ -1,9 +1,8 @@
 #include "experts/core/ids.h"
 
-#include <algorithm>
+#include <string>
 
 #include "base/error.h"
-#include "experts/core/part_rules.h"
 
 namespace sluice::experts {
 
@@ -14,17 +13,6 @@ State state_of(Parts parts) {
   if (parts == Part::kSm) return State::kS;
   SLUICE_CHECK(parts == Part::kExp, "parts bits " + std::to_string(parts.bits()));
   return State::kE;
-}
-
-bool is_legal(Parts parts) {
-  return parts.empty() || std::ranges::any_of(all_part_rules(), [&](const PartRules& rules) {
-           return std::ranges::find(rules.states, parts) != rules.states.end();
-         });
-}
-
-bool is_computable(Parts parts) {
-  return std::ranges::any_of(all_part_rules(),
-                             [&](const PartRules& rules) { return parts.has_all(rules.least); });
 }
 
 Bytes ExpertBytes::of(Parts parts) const {

@@ -1,5 +1,7 @@
 #include "experts/core/part_rules.h"
 
+#include <algorithm>
+#include <array>
 #include <utility>
 
 namespace sluice::experts {
@@ -38,9 +40,26 @@ constexpr PartRules kRules[] = {
      .states = kSlicedStates},
 };
 
+// An answer for each set of parts, made once out of the rules, because caches ask it for every expert.
+using SetTable = std::array<bool, (static_cast<unsigned>(Part::kLsb) << 1)>;
+constexpr SetTable answers(bool (*asks)(const PartRules&, Parts)) {
+  SetTable table = {};
+  for (unsigned bits = 0; bits < table.size(); ++bits)
+    for (const PartRules& rules : kRules) table[bits] |= asks(rules, Parts::from_bits(bits));
+  return table;
+}
+constexpr SetTable kLegal = answers([](const PartRules& rules, Parts parts) {
+  return parts.empty() || std::ranges::find(rules.states, parts) != rules.states.end();
+});
+constexpr SetTable kComputable =
+    answers([](const PartRules& rules, Parts parts) { return parts.has_all(rules.least); });
+
 }  // namespace
 
 std::span<const PartRules> all_part_rules() { return kRules; }
+
+bool is_legal(Parts parts) { return kLegal.at(parts.bits()); }
+bool is_computable(Parts parts) { return kComputable.at(parts.bits()); }
 
 ExpertBytes PartRules::bytes(Bytes base_bytes, Bytes rest_bytes, Bytes words_bytes) const {
   ExpertBytes bytes{.full = words_bytes};
