@@ -161,7 +161,7 @@ const std::map<std::string, std::vector<Room>> kRooms = {
       {"products", {".", "lanes", "elementwise"}},
       {"check", {"elementwise", "attention", "products"}}}},
     {"lab", {{".", {}}, {"replay", {}}, {"machine", {"replay"}}, {"ask", {"replay"}}}},
-    {"reproduce", {{".", {}}, {"zipmoe", {"."}}, {"slicemoe", {".", "zipmoe"}}}},
+    {"reproduce", {{".", {}}, {"zipmoe", {"."}}, {"slicemoe", {".", "zipmoe"}}, {"dali", {"."}}}},
     {"store",
      {{".", {}},
       {"source", {"."}},

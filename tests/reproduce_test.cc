@@ -215,9 +215,30 @@ TEST_F(ReproduceTest, EveryRowOfZipmoe) {
     EXPECT_EQ(alone.at("presets")[i].at("preset"), within.at("presets")[i].at("preset"));
 }
 
+TEST_F(ReproduceTest, DaliIsTriedAgainWithoutAModel) {
+  const std::string trace = SLUICE_SOURCE_DIR "/tests/data/routing/dsv2lite.first48.mrt.zst";
+  const Outcome outcome =
+      run("reproduce dali --quick --quiet --model none --json --trace " + trace + " -o out");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json report = Json::parse(outcome.out);
+  EXPECT_EQ(report.at("command"), "sluice reproduce dali --quick --model none --trace " + trace);
+  std::set<std::string> ids;
+  for (const Json& row : report.at("rows")) ids.insert(row.at("id").get<std::string>());
+  for (const char* id : {"D-F12", "D-F5b", "D-T2", "D-T7", "D-T9", "D-F18d", "D-fig"})
+    EXPECT_TRUE(ids.contains(id)) << id;
+  const std::string markdown = content_of("out/dali.md");
+  for (const char* part : {"D-F19", "consumed", "not measured", "not determined", "](dali-lanes.svg)"})
+    EXPECT_NE(markdown.find(part), std::string::npos) << part;
+  for (const char* file : {"dali-ladder.svg", "dali-lanes.svg", "dali-hits.svg"})
+    EXPECT_EQ(sluice::testing::xml_fault(content_of(std::string("out/") + file)), "") << file;
+  const Outcome refused = run("reproduce dali --quiet --budget 8MiB");
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_NE(refused.err.find("zipmoe"), std::string::npos) << refused.err;
+}
+
 // The stores of a report are temporary: what packing keeps to go on from is gone, and nothing speaks of it.
 TEST_F(ReproduceTest, AnInterruptedReportSaysThatNothingIsWritten) {
-  for (const std::string paper : {"zipmoe", "slicemoe"}) {
+  for (const std::string paper : {"zipmoe", "slicemoe", "dali"}) {
     sluice::program::Running program({"reproduce", paper, "--quick", "--quiet", "--trace", "none", "--model",
                                       kModel, "--threads", "1", "-o", "out"});
     program.interrupt();

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <iostream>
 #include <optional>
+#include <utility>
 
 #include "base/error.h"
 #include "base/files/file.h"
@@ -14,12 +15,15 @@
 #include "base/setting.h"
 #include "base/wrapped_text.h"
 #include "command.h"
+#include "eval/tasks/choice_tasks.h"
+#include "eval/tasks/data_file.h"
 #include "flags/engine_flags.h"
 #include "flags/number_range.h"
 #include "flags/output_path.h"
 #include "model/architecture.h"
 #include "model/config.h"
 #include "model/pack_plan.h"
+#include "reproduce/dali/dali.h"
 #include "reproduce/slicemoe/slicemoe.h"
 #include "reproduce/zipmoe/zipmoe.h"
 #include "store/pack/pack.h"
@@ -36,6 +40,13 @@ namespace {
 constexpr const char* kTrace = "tests/data/routing/dsv2lite.first48.mrt.zst";
 constexpr const char* kSlicemoeTrace =
     "tests/data/routing/dsv2lite.summary612.mrt.zst";  // a prompt and an answer
+constexpr const char* kDaliTrace = kSlicemoeTrace;
+constexpr const char* kQwenTrace = "tests/data/routing/qwen.route.csv.zst";
+// Questions that DALI's Table 5 is measured on, and the tasks that read them.
+constexpr std::pair<const char*, const char*> kDaliTexts[] = {
+    {"arc-easy", "tests/data/eval/arc-easy.json"},
+    {"arc-challenge", "tests/data/eval/arc-challenge.jsonl"},
+    {"openbookqa", "tests/data/eval/openbookqa.tsv"}};
 
 struct Options {
   CommonFlags common;
@@ -159,6 +170,17 @@ std::optional<reproduce::TrainedSettings> trained_settings(const Options& option
   return settings;
 }
 
+// A command with the flags that all papers without runs of their own take.
+std::string command_of(const Options& options) {
+  std::string command = "sluice reproduce " + options.paper;
+  if (options.quick) command += " " + flag(Setting::kQuick);
+  if (!is_default_model(options)) command += " " + flag(Setting::kModel) + " " + quoted(options.model);
+  if (!options.text.empty()) command += " " + flag(Setting::kFile) + " " + quoted(options.text);
+  if (!options.trace.empty()) command += " " + flag(Setting::kTrace) + " " + quoted(options.trace);
+  if (options.common.seed) command += fmt::format(" {} {}", flag(Setting::kSeed), *options.common.seed);
+  return command;
+}
+
 void reproduce_slicemoe(const Options& options) {
   if (!options.whole.empty() || !options.memory.empty() || options.tokens != 0 || options.runs != 0)
     throw Error(ErrorKind::kUsage, "these flags are of zipmoe's runs, which compare presets under budgets")
@@ -173,19 +195,72 @@ void reproduce_slicemoe(const Options& options) {
   check_output();
   settings.quick = options.quick;
   settings.seed = options.common.seed.value_or(settings.seed);
-  settings.command = "sluice reproduce slicemoe";
-  if (options.quick) settings.command += " " + flag(Setting::kQuick);
-  if (!is_default_model(options))
-    settings.command += " " + flag(Setting::kModel) + " " + quoted(options.model);
-  if (!options.text.empty()) settings.command += " " + flag(Setting::kFile) + " " + quoted(options.text);
-  if (!options.trace.empty()) settings.command += " " + flag(Setting::kTrace) + " " + quoted(options.trace);
-  if (options.common.seed)
-    settings.command += fmt::format(" {} {}", flag(Setting::kSeed), *options.common.seed);
+  settings.command = command_of(options);
   settings.version = SLUICE_VERSION;
   settings.interrupted = interrupted_or_unread;
   if (!options.common.quiet && !options.common.json)
     settings.on_stage = [](std::string_view text) { print_error("reproduce: {}\n", text); };
   give_out(reproduce::reproduce_slicemoe(settings), options, output);
+}
+
+// The questions of a task, each with its answers, as one text; empty where they do not lie with the sources.
+std::string questions_of(const char* task, const char* path) {
+  if (!std::filesystem::exists(path)) return "";
+  std::string text;
+  for (const eval::ChoiceItem& item :
+       eval::find_choice_task(task).read(eval::read_data_file(path, kMostTextBytes), path))
+    for (const std::string& choice : item.choices) text += item.context + " " + choice + "\n";
+  return text;
+}
+
+std::optional<reproduce::DaliTrainedSettings> dali_trained_settings(const Options& options) {
+  if (options.model == kNone) {
+    if (options.text.empty()) return std::nullopt;
+    throw Error(ErrorKind::kUsage, "without a model no text is read").in(Setting::kFile);
+  }
+  if (!std::filesystem::exists(options.model))
+    throw not_there("model", Setting::kModel + " DIR", options.model, is_default_model(options),
+                    ", or " + Setting::kModel + " none for replays alone");
+  const std::string text = options.text.empty() ? options.model + "/eval.txt" : options.text;
+  if (!std::filesystem::exists(text))
+    throw Error(ErrorKind::kNotFound, "there is no text to calibrate and measure predictions with")
+        .in(text)
+        .fix("give " + Setting::kFile + " FILE");
+  EngineFlags flags;
+  static_cast<CommonFlags&>(flags) = options.common;
+  flags.seed.reset();  // for replays
+  reproduce::DaliTrainedSettings settings{.model = options.model,
+                                          .text = read_text_file(text, kMostTextBytes),
+                                          .options = engine_options(flags),
+                                          .tokens = options.quick ? 4096u : 16384u,
+                                          .interrupted = {}};
+  for (const auto& [task, path] : kDaliTexts)
+    if (std::string questions = questions_of(task, path); !questions.empty())
+      settings.others.push_back({task, std::move(questions)});
+  return settings;
+}
+
+void reproduce_dali(const Options& options) {
+  if (!options.whole.empty() || !options.memory.empty() || options.tokens != 0 || options.runs != 0)
+    throw Error(ErrorKind::kUsage, "these flags are of zipmoe's runs, which compare presets under budgets")
+        .in("reproduce dali")
+        .fix("leave out " + Setting::kWhole + ", " + Setting::kBudget + ", " + Setting::kRuns + " and " +
+             Setting::kPredict);
+  const std::string output = output_of(options);
+  reproduce::DaliSettings settings;
+  settings.trained = dali_trained_settings(options);
+  settings.trace = trace_of(options, kDaliTrace);
+  if (options.trace != kNone && std::filesystem::exists(kQwenTrace)) settings.qwen_trace = kQwenTrace;
+  const OutputDirectory directory(output);
+  check_output();
+  settings.quick = options.quick;
+  settings.seed = options.common.seed.value_or(settings.seed);
+  settings.command = command_of(options);
+  settings.version = SLUICE_VERSION;
+  settings.interrupted = interrupted_or_unread;
+  if (!options.common.quiet && !options.common.json)
+    settings.on_stage = [](std::string_view text) { print_error("reproduce: {}\n", text); };
+  give_out(reproduce::reproduce_dali(settings), options, output);
 }
 
 void reproduce_zipmoe(const Options& options) {
@@ -267,6 +342,8 @@ void reproduce_zipmoe(const Options& options) {
 void reproduce_paper(const Options& options) try {
   if (options.paper == "slicemoe")
     reproduce_slicemoe(options);
+  else if (options.paper == "dali")
+    reproduce_dali(options);
   else
     reproduce_zipmoe(options);
 } catch (const Error& error) {
@@ -284,21 +361,24 @@ void add_reproduce(Command& app) {
       ->add_argument(
           "PAPER", &options->paper,
           "zipmoe (arXiv 2601.21198): runs and replays; slicemoe: replays on the paper's machine, and "
-          "quality of a trained model")
+          "quality of a trained model; dali: replays on machines that its paper leaves open, and predictions "
+          "of a "
+          "trained model")
       ->required()
-      ->one_of({"zipmoe", "slicemoe"});
+      ->one_of({"zipmoe", "slicemoe", "dali"});
   command->add_flag(Setting::kQuick, options->quick,
-                    "Fewer budgets, runs, prompts and tokens: a minute; of slicemoe a few");
+                    "Fewer budgets, runs, prompts and tokens: a minute; of slicemoe and dali a few");
   command->add_option(Setting::kOutput, &options->output,
                       "Directory for PAPER.md, PAPER.json and pictures; default: reproduce-PAPER");
   command
       ->add_option(
           Setting::kModel, &options->model,
-          "Model directory (packed into a temporary store) or packed store; of slicemoe a directory, "
-          "or none: replays alone")
+          "Model directory (packed into a temporary store) or packed store; of slicemoe a directory; "
+          "of slicemoe and dali also none: replays alone")
       ->show_default();
-  command->add_option(Setting::kFile, &options->text,
-                      "Text that slicemoe measures quality on; default: eval.txt of the model");
+  command->add_option(
+      Setting::kFile, &options->text,
+      "Text that slicemoe measures quality on, and dali predictions; default: eval.txt of the model");
   command->add_option(
       Setting::kWhole, &options->whole,
       "The same model stored whole, for presets that read whole experts; default: " + Setting::kModel);
@@ -309,7 +389,7 @@ void add_reproduce(Command& app) {
   command->add_option(
       Setting::kTrace, &options->trace,
       fmt::format("Recorded routing of DeepSeek-V2-Lite (.mrt) that is replayed with a virtual "
-                  "clock, or none; default: {}, of slicemoe {}, both in tests/data/routing",
+                  "clock, or none; default: {}, of slicemoe and dali {}, both in tests/data/routing",
                   std::filesystem::path(kTrace).filename().string(),
                   std::filesystem::path(kSlicemoeTrace).filename().string()));
   command->add_option(Setting::kRuns, &options->runs, "Runs of each preset, in turns; 0: 5, quick 2")
@@ -319,13 +399,14 @@ void add_reproduce(Command& app) {
       {.threads = "Compute threads; 0: all usable CPUs",
        .isa = "Instruction set: auto, scalar, avx2, avx512, avx512_vbmi2, avx512_bf16, amx, neon",
        .io = "How weights are read: direct, buffered, mmap",
-       .seed = "Of synthetic routing (slicemoe); default: 1",
+       .seed = "Of synthetic routing (slicemoe, dali); default: 1",
        .json = "Print the report as one JSON object",
        .quiet = "No progress on standard error"});
   command->footer(
       "Examples:\n"
       "  sluice reproduce zipmoe --quick\n"
       "  sluice reproduce slicemoe\n"
+      "  sluice reproduce dali --quick\n"
       "  sluice reproduce zipmoe --model qwen.sluice --whole Qwen1.5-MoE-A2.7B --budget 6GiB --budget 8GiB "
       "-o evidence");
   command->add_option(
