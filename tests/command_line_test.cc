@@ -119,7 +119,7 @@ TEST(CommandLine, EveryMistakeOnTheCommandLineHasTheFormOfAnError) {
   expect("simulate --trace x --scope layr",
          "--scope: unknown name; expected layer or global, found \"layr\"; did you mean layer?");
   expect("reproduce flash",
-         "PAPER: unknown name; expected zipmoe or slicemoe, found \"flash\"; give one of these");
+         "PAPER: unknown name; expected zipmoe, slicemoe or dali, found \"flash\"; give one of these");
   expect("detokenize --tokens 1",
          "PATH: the argument is missing; expected Model directory, packed store, or tokenizer.json, found "
          "nothing; "

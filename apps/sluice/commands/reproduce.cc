@@ -41,7 +41,6 @@ constexpr const char* kTrace = "tests/data/routing/dsv2lite.first48.mrt.zst";
 constexpr const char* kSlicemoeTrace =
     "tests/data/routing/dsv2lite.summary612.mrt.zst";  // a prompt and an answer
 constexpr const char* kDaliTrace = kSlicemoeTrace;
-constexpr const char* kQwenTrace = "tests/data/routing/qwen.route.csv.zst";
 // Questions that DALI's Table 5 is measured on, and the tasks that read them.
 constexpr std::pair<const char*, const char*> kDaliTexts[] = {
     {"arc-easy", "tests/data/eval/arc-easy.json"},
@@ -250,7 +249,6 @@ void reproduce_dali(const Options& options) {
   reproduce::DaliSettings settings;
   settings.trained = dali_trained_settings(options);
   settings.trace = trace_of(options, kDaliTrace);
-  if (options.trace != kNone && std::filesystem::exists(kQwenTrace)) settings.qwen_trace = kQwenTrace;
   const OutputDirectory directory(output);
   check_output();
   settings.quick = options.quick;

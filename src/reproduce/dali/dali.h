@@ -18,7 +18,6 @@ struct DaliSettings {
   // For the rows that are measured on a trained model; empty: no model is available.
   std::optional<DaliTrainedSettings> trained;
   std::string trace;                               // routing of DeepSeek-V2-Lite; empty: none is available
-  std::string qwen_trace;                          // routing of Qwen3-30B-A3B; empty: none is available
   bool quick = false;                              // two batch sizes, shorter outputs, without Qwen3
   std::uint64_t seed = 1;                          // for synthetic routing, first residents and guesses
   std::string command;                             // the command that makes this report

@@ -68,7 +68,7 @@ const DaliModel& dali_qwen() {
   static const DaliModel model = {.name = "Qwen3-30B-A3B",
                                   .layers = 48,
                                   .experts = 128,
-                                  .top_k = 6,
+                                  .top_k = 8,
                                   .weights = 4718592,
                                   .ladder_prefetch = 8,
                                   .right_residual = .933,

@@ -28,7 +28,7 @@ struct DaliModel {
 
 const DaliModel& dali_deepseek();  // DeepSeek-V2-Lite
 const DaliModel& dali_mixtral();   // Mixtral-8x7B
-const DaliModel& dali_qwen();      // Qwen3-30B-A3B, whose recording has the best 6 of its 8 experts a token
+const DaliModel& dali_qwen();      // Qwen3-30B-A3B
 
 struct DaliMachine {
   std::string label;  // "16 bit" "4.5 bit" "fit" …
