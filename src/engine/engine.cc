@@ -94,9 +94,13 @@ void Engine::Impl::make_units(experts::LayerPolicies& policies) {
                         scratch_shape(budget_parts(), budget_.dense.view, budget_.memory.chunk)};
   if (plan_.second_unit) {
     policies.placement = plan_.second_unit->make_placement();
-    if (plan_.second_unit->make_residencies)
-      policies.device.emplace(
-          experts::DevicePolicies{.residencies = plan_.second_unit->make_residencies(experts_->sizes())});
+    if (plan_.second_unit->make_residencies) {
+      experts::DevicePolicies& device = policies.device.emplace();
+      device.residencies = plan_.second_unit->make_residencies(experts_->sizes());
+      if (plan_.second_unit->make_prefetch) device.prefetch = plan_.second_unit->make_prefetch();
+      device.prefetch_size = plan_.second_unit->prefetch_size;
+      device.host_may_lack = true;
+    }
     second_unit_ = plan_.second_unit->make_unit(parts);
     moe_->compute_on(second_unit_.get());
   } else if (plan_.device) {

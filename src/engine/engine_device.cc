@@ -13,10 +13,11 @@
 namespace sluice::engine {
 namespace {
 
-DeviceNeeds needs_of(const device::EmulatedSpec& spec, const UnitParts& parts) {
-  ThreadPool like_the_devices(spec.threads);
+DeviceNeeds needs_of(const DeviceChoice& choice, const UnitParts& parts) {
+  ThreadPool like_the_devices(choice.spec.threads);
   return {.activations = device::FirstFit::cost(DeviceUnit::activation_bytes(like_the_devices, parts)),
           .expert = device::FirstFit::cost(fetch::DeviceStore::buffer_bytes(parts.store)),
+          .prefetch = choice.prefetch_size,
           .layers = static_cast<std::uint32_t>(parts.config.sparse_layers()),
           .layer_experts = static_cast<std::uint32_t>(parts.config.moe.experts)};
 }
@@ -24,7 +25,7 @@ DeviceNeeds needs_of(const device::EmulatedSpec& spec, const UnitParts& parts) {
 DeviceMemoryPlan plan_of(const DeviceChoice& choice, const UnitParts& parts) {
   const bool nothing_said = !choice.memory && !choice.slots;
   return plan_device_memory(nothing_said ? default_device_memory() : choice.memory, choice.slots,
-                            needs_of(choice.spec, parts));
+                            needs_of(choice, parts));
 }
 
 }  // namespace
@@ -35,6 +36,7 @@ EngineDevice::EngineDevice(const EnginePlan& plan, const UnitParts& parts, devic
     : spec_(plan.device.value().spec),
       layers_(static_cast<std::uint32_t>(parts.config.sparse_layers())),
       top_k_(static_cast<std::uint32_t>(parts.config.moe.top_k)),
+      prefetch_size_(plan.device->prefetch_size),
       seed_(plan.seed),
       expert_bytes_(parts.store.bytes_per_expert()),
       memory_(plan_of(*plan.device, parts)) {
@@ -66,6 +68,9 @@ experts::DevicePolicies EngineDevice::make_policies(const PolicyPlan& policies,
   config.workload.top_k = top_k_;
   experts::DevicePolicies made;
   made.buffers = memory_.staging_slots;
+  made.host_may_lack = true;
+  if (prefetch_size_ > 0) made.prefetch = policies.prefetch->make({.seed = seed_});
+  made.prefetch_size = prefetch_size_;
   for (std::uint32_t layer = 0; layer < layers_; ++layer)
     made.residencies.push_back(
         std::make_unique<experts::Residency>(experts::make_cache(policies.device_cache->name, config), sizes,

@@ -39,7 +39,7 @@ class EngineDevice {
 
  private:
   const device::EmulatedSpec spec_;
-  const std::uint32_t layers_, top_k_;
+  const std::uint32_t layers_, top_k_, prefetch_size_;
   const std::uint64_t seed_;
   const Bytes expert_bytes_;
   std::unique_ptr<device::Device> device_;

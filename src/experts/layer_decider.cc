@@ -14,6 +14,19 @@ ExpertId id_of(std::uint32_t layer, std::size_t expert) {
   return {static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(expert)};
 }
 
+// A residency in which experts that need not or cannot be brought there count as resident.
+template <class Skip>
+class WithoutSkipped final : public ResidencyView {
+ public:
+  WithoutSkipped(const Residency& tier, Skip skip) : tier_(tier), skip_(std::move(skip)) {}
+  Parts parts(ExpertId id) const override { return skip_(id) ? Parts(Part::kFull) : tier_.parts(id); }
+  Tier tier() const override { return tier_.tier(); }
+
+ private:
+  const Residency& tier_;
+  const Skip skip_;
+};
+
 }  // namespace
 
 LayerDecider::LayerDecider(LayerPolicies policies, const SparseShape& shape)
@@ -269,15 +282,25 @@ Parts LayerDecider::certain_parts() const {
 
 std::span<const PartRequest> LayerDecider::look_ahead(const ScoresView* next) {
   proposals_.clear();
-  if (policies_.prefetch)
-    policies_.prefetch->propose(state_of(policies_.residency(next_layer()), next), proposals_);
+  if (!policies_.prefetch) return proposals_;
+  const Residency& host = policies_.residency(next_layer());
+  if (!policies_.device) {
+    policies_.prefetch->propose(state_of(host, next), proposals_);
+    return proposals_;
+  }
+  const Residency& device = policies_.device->residency(next_layer());
+  const WithoutSkipped lacked(host, [&](ExpertId id) { return device.computable(id); });
+  policies_.prefetch->propose(state_of(lacked, next), proposals_);
   return proposals_;
 }
 
 std::span<const PartRequest> LayerDecider::look_ahead_on_device(const ScoresView* next) {
-  SLUICE_CHECK(policies_.device && policies_.device->prefetch);
+  SLUICE_CHECK(prefetches_to_device());
   DevicePolicies& device = *policies_.device;
-  LayerState state = state_of(device.residency(next_layer()), next);
+  const Residency& host = policies_.residency(next_layer());
+  const WithoutSkipped reachable(device.residency(next_layer()),
+                                 [&](ExpertId id) { return device.host_may_lack && !host.computable(id); });
+  LayerState state = state_of(reachable, next);
   state.tier = Tier::kDevice;
   state.most = device.prefetch_size;
   device_proposals_.clear();

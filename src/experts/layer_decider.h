@@ -103,7 +103,8 @@ class LayerDecider {
   const ReadOrder& order(std::span<const MissingExpert> missing);
 
   // Whether to read ahead for the next layer; asked once an event. If kOn, look_ahead() names the parts, most
-  // useful first, without a change of residency; valid until the next call. Where looks_twice(), it is to be
+  // useful first, without a change of residency, and none that the device has; valid until the next call.
+  // Where looks_twice(), it is to be
   // called again once the layer has been computed: the later answer replaces the earlier one. `next`: the
   // scores that predictor() predicts for the next sparse layer; null where that is kNone.
   ReadAhead may_look_ahead(const AheadBytes& so_far) { return switch_.at_event(so_far); }
@@ -116,6 +117,7 @@ class LayerDecider {
   // The experts of the next layer that are to be copied to the device while the link is idle: to be called
   // once an event, behind decide(), where the device has a prefetch. The modelled clock sends them. `next`:
   // the scores that device_predictor() predicts; null where that is kNone. Valid until the next call.
+  bool prefetches_to_device() const { return policies_.device && policies_.device->prefetch; }
   PredictorKind device_predictor() const;
   std::span<const PartRequest> look_ahead_on_device(const ScoresView* next);
 

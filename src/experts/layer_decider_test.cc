@@ -690,6 +690,54 @@ TEST(LayerDecider, PlacementSeesCostsResidencyAndPhaseAndTheDeviceDecidesAboutIt
   EXPECT_EQ(second.fetch_demand.experts.size(), 1u);
 }
 
+// What is ahead goes in two hops: to the host what neither tier has, to the device what the host has.
+TEST(LayerDecider, PrefetchesOfBothTiersDivideWhatIsMissing) {
+  constexpr std::uint32_t kExperts = 6;
+  const LayerSizes sizes(Family::kRaw);
+  for (const bool host_may_lack : {true, false}) {
+    SCOPED_TRACE(host_may_lack);
+    WatchingPlacement::Seen seen;
+    LayerPolicies policies;
+    policies.placement = std::make_unique<WatchingPlacement>(seen);
+    policies.residencies.push_back(std::make_unique<Residency>(make_cache("lru", {}), sizes, Bytes{1} << 30));
+    policies.prefetch = find_prefetch("all-next").make({});
+    DevicePolicies& device = policies.device.emplace();
+    device.residencies.push_back(
+        std::make_unique<Residency>(make_cache("lru", {}), sizes, Bytes{1} << 30, Tier::kDevice));
+    device.prefetch = find_prefetch("all-next").make({});
+    device.host_may_lack = host_may_lack;
+    LayerDecider decider(std::move(policies), {2, 2});
+    const std::vector<float> scores(2 * kExperts, 1.f / kExperts);
+    const SequenceSpan span{.tokens = 2, .kind = StepKind::kDecode};
+    const auto event = [&](std::uint32_t layer, const std::vector<std::uint16_t>& chosen) {
+      std::vector<Choice> choices;  // two of each token
+      for (const std::uint16_t expert : chosen) choices.push_back({.expert = expert, .weight = .5f});
+      decider.begin_step({&span, 1});
+      const std::uint32_t begin[] = {0, 2, 4};
+      decider.follow(
+          {.layer = layer, .experts = kExperts, .tokens = 2, .scores = scores, .spans = {&span, 1}}, choices,
+          begin);
+      decider.decide();
+    };
+    const auto ids = [](std::span<const PartRequest> requests, Tier tier) {
+      std::vector<int> found;
+      for (const PartRequest& one : requests) {
+        EXPECT_EQ(one.id.layer, 1);
+        EXPECT_EQ(one.tier, tier);
+        found.push_back(one.id.index);
+      }
+      return found;
+    };
+    event(1, {1, 4, 1, 5});  // 1 on both tiers, 4 and 5 on the host
+    event(0, {0, 1, 0, 1});
+    ASSERT_TRUE(decider.prefetches_to_device());
+    EXPECT_THAT(ids(decider.look_ahead_on_device(nullptr), Tier::kDevice),
+                testing::UnorderedElementsAreArray(host_may_lack ? std::vector<int>{4, 5}
+                                                                 : std::vector<int>{0, 2, 3, 4, 5}));
+    EXPECT_THAT(ids(decider.look_ahead(nullptr), Tier::kHost), testing::UnorderedElementsAre(0, 2, 3));
+  }
+}
+
 TEST(LayerDecider, WithoutADevicePlacementSeesHostTimesAlone) {
   const LayerSizes sizes(Family::kRaw);
   WatchingPlacement::Seen seen;

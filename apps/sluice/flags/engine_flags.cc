@@ -163,6 +163,12 @@ void add_device_flags(Command& command, EngineFlags& flags) {
       .add_option(Setting::kDeviceCache, &flags.device_cache,
                   "Which experts stay there, by the names of " + Setting::kCache + "; default: workload-ema")
       ->group(devices);
+  command
+      .add_option(Setting::kPrefetchSize, &flags.prefetch_size,
+                  "Experts of a layer that " + Setting::kPrefetch +
+                      " copies there ahead, at most; default: 1 where a layer has 8, else 4")
+      ->check(whole_number(Setting::kPrefetchSize, 0, 65535))
+      ->group(devices);
 }
 
 void add_policy_flags(Command& command, EngineFlags& flags, const EngineHelp& help) {
@@ -329,6 +335,7 @@ engine::EngineOptions engine_options(const EngineFlags& flags) {
   if (!flags.device_memory.empty())
     options.device_memory = parse_size(flags.device_memory, mark(Setting::kDeviceMemory));
   if (flags.device_slots) options.device_slots = static_cast<std::uint32_t>(*flags.device_slots);
+  if (flags.prefetch_size) options.prefetch_size = static_cast<std::uint32_t>(*flags.prefetch_size);
   set_slice_options(flags.slices, options);
   set_max_loss(flags.slices, flags.model, options);
   const engine::PolicyPlan chosen = chosen_policies(options);

@@ -31,7 +31,7 @@ struct EngineFlags : CommonFlags {
                                      dense = "auto";  // empty: the preset's
   std::string scheduler, prefetch, placement;
   std::string device = "none", device_memory, device_cache;  // empty: as EngineOptions says
-  std::optional<std::int64_t> device_slots;
+  std::optional<std::int64_t> device_slots, prefetch_size;
   std::string routing, routing_layers;     // of the router recorded: the trace, and the layers to play
   std::string capacity;                    // empty: what the budget leaves
   std::string profile;                     // file; empty: the store's sidecar if it has one for this machine

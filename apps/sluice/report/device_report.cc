@@ -34,6 +34,17 @@ auto sum(const experts::DeviceDecider& decider, Member member) {
   return decider.counts(StepKind::kPrompt).*member + decider.counts(StepKind::kDecode).*member;
 }
 
+experts::PrefetchCounts prefetches(const experts::DeviceDecider& decider) {
+  experts::PrefetchCounts all = decider.counts(StepKind::kPrompt).prefetch;
+  const experts::PrefetchCounts& decode = decider.counts(StepKind::kDecode).prefetch;
+  all.sent += decode.sent;
+  all.used += decode.used;
+  all.late += decode.late;
+  all.kept += decode.kept;
+  all.wasted += decode.wasted;
+  return all;
+}
+
 double share(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
 
 }  // namespace
@@ -79,13 +90,30 @@ Json placement_json(const engine::RunReport& run) {
           {"fallbacks", run.decider.policies().placement->fallbacks()}};
 }
 
+// What was decided on the modelled clock, by the names of `simulate`; and what became of the copies.
+static Json prefetch_json(const engine::RunReport& run) {
+  const experts::PrefetchCounts decided = prefetches(*run.decider.device());
+  const fetch::DeviceStoreCounters& copies = run.device->copies();
+  return {{"sent", decided.sent},
+          {"used", decided.used},
+          {"late", decided.late},
+          {"kept", decided.kept},
+          {"wasted", decided.wasted},
+          {"copies",
+           {{"begun", copies.prefetches},
+            {"useful", copies.useful},
+            {"late", copies.late},
+            {"wasted", copies.wasted}}}};
+}
+
 Json device_experts_json(const engine::RunReport& run) {
   using experts::DeviceCounts;
   const experts::DeviceDecider& decider = *run.decider.device();
   return {{"assigned", sum(decider, &DeviceCounts::assigned)},
           {"hits", sum(decider, &DeviceCounts::hits)},
           {"active", sum(decider, &DeviceCounts::active)},
-          {"resident", sum(decider, &DeviceCounts::resident)}};
+          {"resident", sum(decider, &DeviceCounts::resident)},
+          {"prefetch", prefetch_json(run)}};
 }
 
 std::vector<ReportRow> device_rows(const engine::RunReport& run) {
@@ -107,6 +135,10 @@ std::vector<ReportRow> device_rows(const engine::RunReport& run) {
                                 run.decider.policies().placement->name(), share(assigned, active),
                                 share(static_cast<double>(sum(decider, &DeviceCounts::hits)), assigned))},
       {"link", bytes}};
+  if (const experts::PrefetchCounts ahead = prefetches(decider); ahead.sent > 0)
+    rows.push_back(
+        {"", fmt::format("{} experts copied ahead, {:.1f} % of them computed", ahead.sent,
+                         share(static_cast<double>(ahead.used), static_cast<double>(ahead.sent)))});
   if (!is_valid(device))
     rows.push_back({"", is_paced(device.spec())
                             ? "the device could not keep its own times here: no time of this run is valid"

@@ -9,7 +9,7 @@
 namespace sluice::app {
 
 // {name, memory{}, link{}, busy_s, overruns, dilation}, {host, device, loads, streamed, …}, and
-// {assigned, hits, active, resident}. REQUIRES: the run has a device.
+// {assigned, hits, active, resident, prefetch{}}. REQUIRES: the run has a device.
 Json device_json(const engine::RunReport& run);
 Json placement_json(const engine::RunReport& run);
 Json device_experts_json(const engine::RunReport& run);

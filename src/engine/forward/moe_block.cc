@@ -30,16 +30,8 @@ MoeBlock::MoeBlock(const kernels::Context& kernels, const model::ModelConfig& co
       statistics_(statistics),
       input_forms_(kernels::input_forms_of(store.formats())),
       scores_(kernels, config, weights),
-      stream_(make_stream_predictor({kernels, config, weights, scores_})),
-      gate_input_(make_gate_input_predictor({kernels, config, weights, scores_})),
+      predictors_({kernels, config, weights, scores_}),
       host_(kernels, low_view) {}
-
-void MoeBlock::decide_by(experts::LayerDecider* decider) {
-  decider_ = decider;
-  const experts::Prefetch* const prefetch = decider != nullptr ? decider->policies().prefetch.get() : nullptr;
-  predictor_ = make_predictor(prefetch != nullptr ? prefetch->predictor() : experts::PredictorKind::kNone,
-                              {kernels_, config_, weights_, scores_});
-}
 
 void MoeBlock::begin_step(const Step& step) {
   if (decider_ == nullptr) return;
@@ -222,23 +214,44 @@ bool MoeBlock::may_look_ahead() {
 }
 
 void MoeBlock::look_ahead(std::size_t layer, Role norm, const Step& step, const Workspace& w, bool computed) {
+  predicted_by_ = experts::PredictorKind::kNone;
+  ahead_.clear();
   // The next event of an encoder is the same layer's next chunk.
   if (config_.has_encoder() && step.kind() == StepKind::kPrompt) return;
+  if (!computed) look_ahead_on_device(layer, norm, step, w);
   if (computed ? !decider_->looks_twice() : !may_look_ahead()) return;
   Stopwatch deciding;
-  std::optional<experts::ScoresView> next;
-  if (decider_->predictor() != experts::PredictorKind::kNone)
-    next = predictor_->predict(layer, norm, step, w, computed);
-  const std::span<const experts::PartRequest> wanted = decider_->look_ahead(next ? &*next : nullptr);
+  const std::span<const experts::PartRequest> wanted =
+      decider_->look_ahead(predict(decider_->predictor(), layer, norm, step, w, computed));
   statistics_.now().policy_s += deciding.lap();
   store_.prefetch(wanted);
+}
+
+void MoeBlock::look_ahead_on_device(std::size_t layer, Role norm, const Step& step, const Workspace& w) {
+  if (!decider_->prefetches_to_device()) return;
+  Stopwatch deciding;
+  const std::span<const experts::PartRequest> wanted =
+      decider_->look_ahead_on_device(predict(decider_->device_predictor(), layer, norm, step, w, false));
+  for (const experts::PartRequest& one : wanted) ahead_.push_back(one.id);
+  statistics_.now().policy_s += deciding.lap();
+}
+
+const experts::ScoresView* MoeBlock::predict(experts::PredictorKind kind, std::size_t layer, Role norm,
+                                             const Step& step, const Workspace& w, bool computed) {
+  if (kind == experts::PredictorKind::kNone) return nullptr;
+  if (predicted_by_ != kind) predicted_ = predictors_[kind].predict(layer, norm, step, w, computed);
+  predicted_by_ = kind;
+  return &predicted_;
 }
 
 void MoeBlock::show_ahead(std::size_t layer, Role norm, const Step& step, const Workspace& w, bool computed) {
   if (observer_ == nullptr || !observer_->wants_ahead()) return;
   if (config_.sparse_index(static_cast<std::uint32_t>(layer)) + 1 == config_.sparse_layers()) return;
-  observer_->on_ahead(computed ? kStreamAndLayer : kStream, stream_->predict(layer, norm, step, w, computed));
-  if (!computed) observer_->on_ahead(kGateInput, gate_input_->predict(layer, norm, step, w, computed));
+  const auto show = [&](std::string_view name, experts::PredictorKind kind) {
+    observer_->on_ahead(name, *predict(kind, layer, norm, step, w, computed));
+  };
+  show(computed ? kStreamAndLayer : kStream, experts::PredictorKind::kStream);
+  if (!computed) show(kGateInput, experts::PredictorKind::kGateInput);
 }
 
 void MoeBlock::arrange_for_experts(std::size_t tokens, const Workspace& w) {

@@ -38,7 +38,7 @@ class MoeBlock {
 
   // `decider` must outlive this or its successor. Null, as at first: routed experts are left out, to measure
   // what a step costs without them (measure_profile.h).
-  void decide_by(experts::LayerDecider* decider);
+  void decide_by(experts::LayerDecider* decider) { decider_ = decider; }
   // `device`: computes the experts that are assigned to it. It must outlive this.
   void compute_on(ComputeUnit* device) { device_ = device; }  // null: there is none
   // `observer` is called for every routing and every decision; null: no observer. It must outlive this or its
@@ -95,6 +95,12 @@ class MoeBlock {
   // Names to the store what the next sparse layer may need; once more when this one is `computed`.
   void look_ahead(std::size_t layer, model::Role norm, const Step& step, const Workspace& w, bool computed);
   bool may_look_ahead();
+  // Decides what is to be copied to the device for the next sparse layer.
+  void look_ahead_on_device(std::size_t layer, model::Role norm, const Step& step, const Workspace& w);
+  // The scores of the next sparse layer, predicted once for all who ask in a row: the same part of the layer,
+  // and no other scores between. Null for kNone.
+  const experts::ScoresView* predict(experts::PredictorKind kind, std::size_t layer, model::Role norm,
+                                     const Step& step, const Workspace& w, bool computed);
   // Shows the observer the scores that are predicted for the next sparse layer, if it wants them; once more
   // when this layer is `computed`.
   void show_ahead(std::size_t layer, model::Role norm, const Step& step, const Workspace& w, bool computed);
@@ -111,8 +117,10 @@ class MoeBlock {
 
   const kernels::InputForms input_forms_;  // of experts
   RouterScores scores_;
-  std::unique_ptr<Predictor> predictor_;            // that the decider's prefetch policy wants; may be null
-  std::unique_ptr<Predictor> stream_, gate_input_;  // whose predictions observers are shown
+  Predictors predictors_;
+  experts::PredictorKind predicted_by_ = experts::PredictorKind::kNone;  // what predicted …
+  experts::ScoresView predicted_;                                        // … these
+  std::vector<experts::ExpertId> ahead_;  // of the running event: what is to be copied to the device
   HostUnit host_;
   ComputeUnit* device_ = nullptr;
   const experts::DevicePlan* plan_ = nullptr;  // of the running event on the device

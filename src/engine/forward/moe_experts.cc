@@ -94,6 +94,7 @@ void MoeBlock::start_device(std::size_t layer, std::size_t tokens, const Workspa
   };
   std::ranges::sort(here, {}, place);
   for (fetch::ExpertStore::Pin& pin : here) compute_expert(std::move(pin), tokens, w);
+  if (decider_->prefetches_to_device()) device_->prefetch(ahead_);
 }
 
 void MoeBlock::compute_on_device(experts::ExpertId id, std::optional<fetch::ExpertStore::Pin> pin,

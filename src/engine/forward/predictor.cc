@@ -4,18 +4,17 @@
 
 namespace sluice::engine {
 
-std::unique_ptr<Predictor> make_predictor(experts::PredictorKind kind, const PredictorTools& tools) {
+Predictor& Predictors::operator[](experts::PredictorKind kind) {
   switch (kind) {
-    case experts::PredictorKind::kNone:
-      break;
     case experts::PredictorKind::kStream:
-      return make_stream_predictor(tools);
+      return *stream_;
     case experts::PredictorKind::kGateInput:
-      return make_gate_input_predictor(tools);
+      return *gate_input_;
+    case experts::PredictorKind::kNone:
     case experts::PredictorKind::kResidual:
-      SLUICE_CHECK(false, "experts/combination.h refuses a prefetch whose residual nobody has measured");
+      break;
   }
-  return nullptr;
+  SLUICE_CHECK(false, "experts/combination.h refuses a prefetch whose residual nobody has measured");
 }
 
 std::size_t next_sparse(const model::ModelConfig& config, std::size_t layer) {

@@ -41,12 +41,20 @@ struct PredictorTools {
   RouterScores& scores;
 };
 
-// Null for PredictorKind::kNone.
-std::unique_ptr<Predictor> make_predictor(experts::PredictorKind kind, const PredictorTools& tools);
-
 // Each in a file of its own.
 std::unique_ptr<Predictor> make_stream_predictor(const PredictorTools& tools);
 std::unique_ptr<Predictor> make_gate_input_predictor(const PredictorTools& tools);
+
+// All that these tools can make. Thread-compatible.
+class Predictors {
+ public:
+  explicit Predictors(const PredictorTools& tools)
+      : stream_(make_stream_predictor(tools)), gate_input_(make_gate_input_predictor(tools)) {}
+  Predictor& operator[](experts::PredictorKind kind);  // REQUIRES: neither kNone nor one that is not here
+
+ private:
+  std::unique_ptr<Predictor> stream_, gate_input_;
+};
 
 // The layer that predictors predict. REQUIRES: a sparse layer behind `layer`.
 std::size_t next_sparse(const model::ModelConfig& config, std::size_t layer);

@@ -34,6 +34,7 @@ DeviceMemoryPlan plan_device_memory(std::optional<Bytes> budget, std::optional<s
   plan.dense = needs.dense;
   plan.kv = needs.kv;
   plan.activations = needs.activations;
+  plan.staging_slots = kLeastStaging + needs.prefetch;
   plan.staging = plan.staging_slots * needs.expert;
   plan.minimum = plan.context + plan.dense + plan.kv + plan.activations + plan.staging;
   const Bytes slot = needs.layers * needs.expert;  // one in every layer

@@ -11,11 +11,12 @@ namespace sluice::engine {
 // What a run needs of a device, in bytes that blocks of it cost (device::Memory::cost), computed by the
 // caller.
 struct DeviceNeeds {
-  Bytes context = 0;         // what the device takes for itself
-  Bytes dense = 0, kv = 0;   // of a model whose dense part is computed there, else 0
-  Bytes activations = 0;     // rows of a step on their way to, on, and back from the device
-  Bytes expert = 0;          // one expert: a slot, and a staging buffer
-  std::uint32_t layers = 0;  // sparse ones, each of which has as many slots
+  Bytes context = 0;           // what the device takes for itself
+  Bytes dense = 0, kv = 0;     // of a model whose dense part is computed there, else 0
+  Bytes activations = 0;       // rows of a step on their way to, on, and back from the device
+  Bytes expert = 0;            // one expert: a slot, and a staging buffer
+  std::uint32_t prefetch = 0;  // experts that are copied ahead at a time; each needs a staging buffer
+  std::uint32_t layers = 0;    // sparse layers, each of which has as many slots
   std::uint32_t layer_experts = 0;
 };
 

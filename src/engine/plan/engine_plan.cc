@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/setting.h"
+#include "experts/device_presets.h"
 #include "experts/routing/routing_script.h"
 #include "experts/routing/slice_names.h"
 #include "model/architecture.h"
@@ -129,6 +130,7 @@ std::optional<DeviceChoice> device_of(const EngineOptions& options, const ModelF
   if (!has_device(options)) {
     const std::pair<bool, Setting> given[] = {{options.device_memory.has_value(), Setting::kDeviceMemory},
                                               {options.device_slots.has_value(), Setting::kDeviceSlots},
+                                              {options.prefetch_size.has_value(), Setting::kPrefetchSize},
                                               {!options.device_cache.empty(), Setting::kDeviceCache}};
     for (const auto& [is_given, setting] : given)
       if (is_given)
@@ -141,6 +143,20 @@ std::optional<DeviceChoice> device_of(const EngineOptions& options, const ModelF
     refuse(Setting::kDevice, "a device computes experts of decoders without an encoder", "leave it out");
   return DeviceChoice{device::parse_emulated_spec(options.device, mark(Setting::kDevice)),
                       options.device_memory, options.device_slots};
+}
+
+// 0 where nothing is prefetched.
+std::uint32_t prefetch_size_of(const EngineOptions& options, const PolicyPlan& policies,
+                               const ModelFacts& facts) {
+  if (policies.prefetch->name == "none") {
+    if (!options.prefetch_size) return 0;
+    throw Error(ErrorKind::kUsage, "nothing is prefetched")
+        .in(Setting::kPrefetchSize)
+        .expected("another " + Setting::kPrefetch + " than none")
+        .found(std::to_string(*options.prefetch_size))
+        .fix("leave it out, or give " + Setting::kPrefetch + " stream");
+  }
+  return std::min(options.prefetch_size.value_or(experts::usual_prefetch_size(facts.experts)), facts.experts);
 }
 
 PolicyPlan without_loss(PolicyPlan policies, const EngineOptions& options) {
@@ -273,6 +289,7 @@ EnginePlan resolve(const EngineOptions& options, const ModelFacts& facts) {
   plan.fetch = options.fetch;
   plan.second_unit = options.second_unit;
   plan.device = device_of(options, facts);
+  if (plan.device) plan.device->prefetch_size = prefetch_size_of(options, plan.policies, facts);
   return plan;
 }
 

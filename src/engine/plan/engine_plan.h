@@ -76,6 +76,7 @@ struct DeviceChoice {
   device::EmulatedSpec spec;
   std::optional<Bytes> memory;
   std::optional<std::uint32_t> slots;
+  std::uint32_t prefetch_size = 0;  // experts of a layer that are copied ahead; 0: none
 };
 
 struct EnginePlan {

@@ -25,6 +25,7 @@
 
 namespace sluice::experts {
 class Placement;
+class Prefetch;
 class Residency;
 class RoutingScript;
 }  // namespace sluice::experts
@@ -64,6 +65,9 @@ struct SecondUnit {
   std::function<std::vector<std::unique_ptr<experts::Residency>>(const experts::ExpertSizes&)>
       make_residencies = {};
   experts::DeviceCosts costs = {};  // that its caches and the placement are decided with
+  // What is copied there ahead, with caches alone; empty: nothing. At most so many experts of a layer.
+  std::function<std::unique_ptr<experts::Prefetch>()> make_prefetch = {};
+  std::uint32_t prefetch_size = 0;
 };
 
 // What a user asks for, by flags or by a request; blank where the user says nothing. engine_plan.h makes a
@@ -93,6 +97,9 @@ struct EngineOptions {
   std::string device, device_cache;
   std::optional<Bytes> device_memory;         // empty: what its slots need, or default_device_memory()
   std::optional<std::uint32_t> device_slots;  // experts of each layer that stay there; empty: as many as fit
+  // Experts of a layer that are copied there ahead, at most; empty: the preset's, or 1 for layers of at most
+  // 8 experts and 4 for others. Prefetching from disk has no such limit.
+  std::optional<std::uint32_t> prefetch_size;
   CacheScope cache_scope = CacheScope::kGlobal;
   DenseForm dense = DenseForm::kAuto;
   Keep keep = Keep::kFull;

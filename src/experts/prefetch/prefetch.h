@@ -37,7 +37,8 @@ struct LayerState {
   std::uint32_t layers = 0;   // sparse layers of the model
   std::uint32_t experts = 0;  // routed experts of a layer
   const Routing* routing = nullptr;
-  const ResidencyView* residency = nullptr;  // of the tier and of the next layer, logical
+  // The next layer on that tier, logical. What is of no use there is shown as resident.
+  const ResidencyView* residency = nullptr;
   // The scores that the next sparse layer's router is predicted to give. Null at the last sparse layer, and
   // for policies without a predictor.
   const ScoresView* next = nullptr;

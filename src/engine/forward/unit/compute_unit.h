@@ -43,6 +43,7 @@ struct UnitEvent {
 //   release_host        before the host's store prepares the event
 //   begin_event
 //     compute, take     for each expert of the plan, in its order where the host's bytes allow
+//     prefetch          at most once
 //   finish_event, or abandon_event after an error
 class ComputeUnit {
  public:
@@ -61,6 +62,9 @@ class ComputeUnit {
                        const Workspace& w) = 0;
   // The host's pin of an expert that was computed without it: kept if a copy still reads what it pins.
   virtual void take(fetch::ExpertStore::Pin /*pin*/) {}
+  // Experts that the next event may need, most useful first, in place of those of the event before: to be
+  // copied while the unit's link is idle, as far as the host has them. Changes no result.
+  virtual void prefetch(std::span<const experts::ExpertId> /*ids*/) {}
   // Lets go of pins that are not needed any more; waits until one has gone if the host's store needs that.
   virtual void release_pins(fetch::ExpertStore& /*store*/) {}
   virtual void finish_event() {}

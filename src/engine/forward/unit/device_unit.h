@@ -47,6 +47,7 @@ class DeviceUnit final : public ComputeUnit {
   void compute(const ExpertWork& work, std::optional<fetch::ExpertStore::Pin> pin,
                const Workspace& w) override;
   void take(fetch::ExpertStore::Pin pin) override { store_.keep_if_copied(std::move(pin)); }
+  void prefetch(std::span<const experts::ExpertId> ids) override { store_.prefetch(ids); }
   void release_pins(fetch::ExpertStore& store) override;
   void finish_event() override;
   void abandon_event() noexcept override;
