@@ -160,7 +160,6 @@ TEST(Architecture, RegistryNamesAreUniqueAndFound) {
     EXPECT_EQ(&find_architecture(architecture.model_type, "config.json"), &architecture);
     EXPECT_FALSE(architecture.source.empty());
   }
-  EXPECT_EQ(names.size(), 8u);
 }
 
 TEST(Architecture, RoleNamesAreUnique) {
@@ -455,8 +454,6 @@ TEST(DescribeModel, AcceptsTheGoldenCheckpoints) {
     if (!entry.is_directory() || name.ends_with(".golden")) continue;
     const Json config = read_json_file(entry.path() / "config.json");
     const std::string type = config["model_type"].get<std::string>();
-    const auto is_type = [&](const Architecture& architecture) { return architecture.model_type == type; };
-    if (std::ranges::none_of(architectures(), is_type)) continue;
     SCOPED_TRACE(name);
     const auto checkpoint = store::open_checkpoint(entry.path());
     const Model model = describe_model(*checkpoint);
@@ -480,7 +477,9 @@ TEST(DescribeModel, AcceptsTheGoldenCheckpoints) {
     EXPECT_EQ(bytes, stored);  // every byte of the weights has one place
     families.insert(type);
   }
-  EXPECT_EQ(families.size(), architectures().size());
+  for (const Architecture& architecture : architectures())
+    EXPECT_TRUE(families.contains(std::string(architecture.model_type)))
+        << "no golden of " << architecture.model_type;
 }
 
 TEST(DescribeModel, EighteenThousandExpertTensorsTakeMilliseconds) {
