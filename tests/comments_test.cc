@@ -98,6 +98,27 @@ TEST(Comments, CanBeRead) {
   EXPECT_GT(comments, 7000u);
 }
 
+// What users read follows the same rule: helps, messages and labels of reports.
+TEST(Messages, NoneBeginsWithOf) {
+  std::size_t literals = 0;
+  each_source(
+      {"src", "apps"},
+      [](const std::filesystem::path& path) {
+        return path.extension() == ".h" ||
+               (path.extension() == ".cc" && !path.stem().string().ends_with("_test"));
+      },
+      [&](const std::string& path, const std::string& source) {
+        for (std::size_t at = 0; at < source.size();) {
+          const std::size_t end = skip_literal(source, at);
+          const std::string_view literal = std::string_view(source).substr(at, end - at);
+          literals += literal.empty() ? 0 : 1;
+          EXPECT_FALSE(literal.starts_with("\"Of ")) << path << ": " << literal;
+          at = std::max(end, at + 1);
+        }
+      });
+  EXPECT_GT(literals, 5000u);
+}
+
 // The test's own oracle: it must find what it is there to find, and nothing in literals.
 TEST(CommentsRule, FindsEachFault) {
   const auto fault_of = [](std::string_view source) {

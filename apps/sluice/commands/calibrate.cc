@@ -160,7 +160,7 @@ void add_calibrate(Command& app) {
       ->check(whole_number(Setting::kCtx, 3, 1 << 24));
   command
       ->add_option(Setting::kPrefill, &options->prompt,
-                   "Of them, that are a prompt; what is behind it is scored")
+                   "Tokens of a window that are a prompt; what is behind it is scored")
       ->show_default()
       ->check(whole_number(Setting::kPrefill, 1, 1 << 24));
   command->add_option(

@@ -216,7 +216,9 @@ void add_pack(Command& app) {
   command->add_argument("MODEL", &options->model, "Hugging Face directory")->required();
   command->add_option(Setting::kOutput, &options->output, "The store to make, NAME.sluice; must not exist")
       ->required();
-  command->add_option(Setting::kCodec, &options->codec, fmt::format("Of the exponents: {}", codec_names()))
+  command
+      ->add_option(Setting::kCodec, &options->codec,
+                   fmt::format("How exponents are compressed: {}", codec_names()))
       ->show_default();
   command
       ->add_option(Setting::kChunks, &options->chunks,

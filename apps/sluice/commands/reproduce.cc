@@ -397,7 +397,7 @@ void add_reproduce(Command& app) {
       {.threads = "Compute threads; 0: all usable CPUs",
        .isa = "Instruction set: auto, scalar, avx2, avx512, avx512_vbmi2, avx512_bf16, amx, neon",
        .io = "How weights are read: direct, buffered, mmap",
-       .seed = "Of synthetic routing (slicemoe, dali); default: 1",
+       .seed = "For synthetic routing (slicemoe, dali); default: 1",
        .json = "Print the report as one JSON object",
        .quiet = "No progress on standard error"});
   command->footer(

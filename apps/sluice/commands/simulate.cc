@@ -480,7 +480,7 @@ void add_simulate(Command& app) {
   command->add_option(Setting::kCache, &options->caches,
                       names + "several with commas between them, or all (of whole experts, without pools)");
   command->add_option(Setting::kCapacity, &options->capacities,
-                      "Of each cache: experts (64) or a size (4GiB); several with commas between them");
+                      "Room of each cache: experts (64) or a size (4GiB); several with commas between them");
   command
       ->add_option(
           Setting::kScope, &options->scope,
@@ -497,7 +497,7 @@ void add_simulate(Command& app) {
       Setting::kDecisions, &options->decisions,
       "Write every decision to this new file, as `sluice run " + Setting::kDecisions + "` does");
   add_common_flags(*command, options->common,
-                   {.seed = "Of caches that draw (marking); default: 0",
+                   {.seed = "For caches that draw (marking); default: 0",
                     .json = "Print one JSON object and nothing else",
                     .quiet = "No warnings on standard error"});
   const std::string pools = "Pools (zip-pools, and presets with pools)";

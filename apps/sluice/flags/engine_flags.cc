@@ -297,7 +297,8 @@ std::optional<engine::Profile> kept_profile(const EngineFlags& flags) {
     if (sidecar) return engine::profile_from_json(*sidecar, flags.model + "/sidecar/profile.json");
   } catch (const Error& error) {
     const bool of_profile = !error.where().starts_with(flags.model + "/" + std::string(store::kManifestName));
-    if (of_profile && !flags.quiet) print_warning("the store's profile is passed over: {}", error.what());
+    if (of_profile && !flags.quiet)
+      print_warning("the store's profile is passed over, and measured again: {}", error.what());
   }
   return std::nullopt;
 }

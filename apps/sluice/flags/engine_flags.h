@@ -39,7 +39,7 @@ struct EngineFlags : CommonFlags {
 };
 
 // What the seed does in a command without sampling.
-inline const std::string kSeedOfCaches = "Of what draws (the cache marking, " + Setting::kWarmup +
+inline const std::string kSeedOfCaches = "For what draws (the cache marking, " + Setting::kWarmup +
                                          " random) and of costs measured at the start; default: 0";
 // What the router does in a command that gets all tokens at once.
 inline const std::string kRouterOfSteps = "all but exact change the result, where " + Setting::kPrefill +

@@ -79,16 +79,16 @@ void add_slice_flags(Command& command, SliceFlags& flags) {
       ->group(slices);
   command
       .add_option(Setting::kCritical, &flags.critical,
-                  "Of dbsc, which experts are critical: single-head (their share of the token's weights), "
+                  "Which experts dbsc takes as critical: single-head (their share of the token's weights), "
                   "rel_top1 (weight against the largest), fixed_top_c; default: single-head")
       ->group(slices);
   command
       .add_option(Setting::kTheta, &flags.theta,
-                  "Of single-head and rel_top1: the least share; default: 0.35")
+                  "The least share for single-head and rel_top1; default: 0.35")
       ->group(slices);
   command
       .add_option(Setting::kCriticalCount, &flags.critical_count,
-                  "Of fixed_top_c: experts a token; default: 1")
+                  "Experts a token for fixed_top_c; default: 1")
       ->check(whole_number(Setting::kCriticalCount, 0, 65535))
       ->group(slices);
   command
@@ -107,8 +107,9 @@ void add_slice_flags(Command& command, SliceFlags& flags) {
           "last), random; default: pcw")
       ->group(slices);
   command
-      .add_option(Setting::kKappa, &flags.kappa,
-                  "Of pcw: LSB slices critical for a smaller share of their tokens leave first; default: 0.5")
+      .add_option(
+          Setting::kKappa, &flags.kappa,
+          "With pcw, LSB slices critical for a smaller share of their tokens leave first; default: 0.5")
       ->group(slices);
   command
       .add_option(
@@ -129,16 +130,16 @@ void add_slice_flags(Command& command, SliceFlags& flags) {
       ->group(limits);
   command
       .add_option(Setting::kLambda, &flags.lambda,
-                  "Of cache-prior: how much experts in memory are preferred, 0 to 1; default: 0.5, under the "
+                  "How much cache-prior prefers experts in memory, 0 to 1; default: 0.5, under the "
                   "constraint hard 0.1")
       ->group(limits);
   command
       .add_option(Setting::kEta, &flags.eta,
-                  "Of the constraint adaptive: how fast lambda follows; default: 0.05")
+                  "How fast lambda follows under the constraint adaptive; default: 0.05")
       ->group(limits);
   command
       .add_option(Setting::kCumsumP, &flags.p,
-                  "Of cumsum: probability of the experts that are looked at; default: 0.9")
+                  "Probability of the experts that cumsum looks at; default: 0.9")
       ->group(limits);
   command
       .add_option(Setting::kTopJ, &flags.top_j, "A token's best experts that are never replaced; default: 0")

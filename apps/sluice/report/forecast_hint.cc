@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/setting.h"
 #include "base/shown_text.h"
@@ -17,6 +18,7 @@ namespace sluice::app {
 namespace {
 
 constexpr double kFar = 2;
+constexpr double kMatters = 0.25;                            // of all bytes of a token
 constexpr double kBlock = static_cast<double>(kBlockBytes);  // less than that is nothing
 
 bool far(double predicted, double measured) {
@@ -76,6 +78,9 @@ std::string waste_hint(const engine::ReadForecast& forecast, const Decoded& deco
   if (decoded.tokens == 0 || !forecast.in_vain) return "";
   const double predicted = *forecast.in_vain, measured = decoded.wasted_per_token;
   if (std::max(predicted, measured) < kBlock || !far(predicted, measured)) return "";
+  // What hardly changes the bytes of a token needs no advice.
+  if (std::abs(measured - predicted) < kMatters * std::max(forecast.expected(), decoded.bytes_per_token))
+    return "";
   return measured < predicted
              ? "less was read in vain than predicted: read-ahead was stopped, had no room, or guessed better"
              : "more was read in vain than predicted: read-ahead guesses worse here; " +
@@ -86,10 +91,11 @@ std::string waste_hint(const engine::ReadForecast& forecast, const Decoded& deco
 
 std::string speed_hint(const engine::ReadForecast& forecast, const Decoded& decoded) {
   if (!forecast.tok_s || decoded.tok_s <= 0 || !far(*forecast.tok_s, decoded.tok_s)) return "";
-  if (!bytes_hint(forecast, decoded).empty()) return "";  // which says why
+  // Those say why.
+  if (!bytes_hint(forecast, decoded).empty() || !waste_hint(forecast, decoded).empty()) return "";
   return fmt::format(
-      "the bytes are as predicted, so reading or computing took another time than when it was measured; on "
-      "an otherwise idle machine: sluice profile {}",
+      "the bytes are as predicted within a factor of two, so reading or computing took another time than "
+      "when it was measured; on an otherwise idle machine: sluice profile {}",
       shown_text(decoded.model));
 }
 
