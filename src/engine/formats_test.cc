@@ -174,7 +174,7 @@ class ToyModel : public ::testing::Test {
 
   EngineOptions options(Math math) const {
     EngineOptions options;
-    options.memory = 256 * kMiB;
+    options.memory = kGiB;
     options.threads = 2;
     options.positions = 48;
     options.chunk = 7;

@@ -67,7 +67,7 @@ struct Opened {
 
 EngineOptions options_of(PrecisionMode precision) {
   EngineOptions options;
-  options.memory = 256 * kMiB;
+  options.memory = kGiB;
   options.threads = 2;
   options.positions = 96;
   options.chunk = 16;
