@@ -46,7 +46,7 @@ void check_device(const Combination& combination) {
   const CachePolicy& cache = find_cache(combination.device_cache);
   if (combination.family == Family::kSliced)
     refuse("a device takes whole experts, and this store has them in slices", Setting::kDevice,
-           std::string(cache.name), "leave it out, or run the model that the store was packed from");
+           "a store in slices", "leave it out, or run the model that the store was packed from");
   if (cache.pooled || cache.sliced) {
     refuse("a device's cache holds whole experts, neither pools nor slices", Setting::kDeviceCache,
            std::string(cache.name), "use the cache workload-ema on the device");

@@ -134,6 +134,7 @@ EmulatedSpec parse_emulated_spec(std::string_view text, std::string_view where) 
     const std::string_view word = rest.substr(0, comma);
     more = comma != rest.npos;
     if (more) rest.remove_prefix(comma + 1);
+    if (word.empty()) throw fail("a comma or colon of the emulated device has no property behind it", text);
     const std::size_t equals = word.find('=');
     if (equals == word.npos) throw fail("a property of the emulated device has no value", word);
     const Part part{word.substr(0, equals), word.substr(equals + 1), where};
