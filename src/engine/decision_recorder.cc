@@ -4,6 +4,7 @@
 #include "engine/plan/pool_plan.h"
 #include "engine/run_report.h"
 #include "experts/decision_log.h"
+#include "experts/layer_decider.h"
 #include "store/checkpoint.h"
 
 namespace sluice::engine {
@@ -20,6 +21,7 @@ std::optional<experts::SliceSetting> slice_setting(const Engine& engine) {
 
 DecisionRecorder::DecisionRecorder(const std::string& path, const Engine& engine)
     : out_(OutputFile::create(path), kMemory / 2), unfinished_(path) {
+  const experts::LayerDecider& decider = engine.report().decider;
   out_.write(experts::decision_heading({.cache = std::string(engine.policies().cache->name),
                                         .scope = std::string(cache_scope_name(engine.plan().cache_scope)),
                                         .capacity = engine.report().cache_capacity(),
@@ -29,12 +31,16 @@ DecisionRecorder::DecisionRecorder(const std::string& path, const Engine& engine
                                                      ? std::optional(engine.report().pool_plan->chosen.slots)
                                                      : std::nullopt,
                                         .slices = slice_setting(engine),
-                                        .routing = engine.policies().played()}));
+                                        .routing = engine.policies().played(),
+                                        .device = experts::device_setting(decider.policies())}));
+  if (decider.device() == nullptr) return;
+  experts::append_start(line_, decider.device()->start());
+  if (!line_.empty()) out_.write(line_);
 }
 
-void DecisionRecorder::on_decisions(std::uint32_t sparse_layer, const experts::EventOutcome& outcome) {
+void DecisionRecorder::on_decisions(std::uint32_t sparse_layer, const experts::LayerDecision& decision) {
   line_.clear();
-  experts::append_decision(line_, events_++, sparse_layer, outcome);
+  experts::append_decision(line_, events_++, sparse_layer, decision);
   out_.write(line_);
 }
 

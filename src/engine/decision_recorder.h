@@ -17,7 +17,7 @@ class Engine;  // engine.h
 class DecisionRecorder final : public RoutingObserver {
  public:
   DecisionRecorder(const std::string& path, const Engine& engine);  // Error(kInvalid) if `path` exists
-  void on_decisions(std::uint32_t sparse_layer, const experts::EventOutcome& outcome) override;
+  void on_decisions(std::uint32_t sparse_layer, const experts::LayerDecision& decision) override;
   void finish(const Engine& engine);  // writes the last line and closes
 
   // Memory that a recorder takes, including the file's pages in the page cache.

@@ -99,7 +99,7 @@ TEST_F(EngineErrors, AMeasurementThatCannotReadLeavesTheEngineAsItWas) {
 class ThrowingObserver final : public RoutingObserver {
  public:
   void on_routing(const experts::ScoresView&, const experts::Routing&) override { count(); }
-  void on_decisions(std::uint32_t, const experts::EventOutcome&) override { count(); }
+  void on_decisions(std::uint32_t, const experts::LayerDecision&) override { count(); }
 
  private:
   void count() {

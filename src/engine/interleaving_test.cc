@@ -20,7 +20,7 @@
 #include "engine/forward/pass.h"
 #include "engine/run_report.h"
 #include "engine/watch/routing_observer.h"
-#include "experts/cache/residency.h"
+#include "experts/layer_decider.h"
 #include "experts/registry.h"
 #include "model/pack_plan.h"
 #include "store/pack/pack.h"
@@ -210,8 +210,8 @@ class Interleaved {
 
 class EvictionCounter final : public RoutingObserver {
  public:
-  void on_decisions(std::uint32_t, const experts::EventOutcome& outcome) override {
-    evictions += outcome.evicted.size();
+  void on_decisions(std::uint32_t, const experts::LayerDecision& decision) override {
+    evictions += decision.outcome->evicted.size();
   }
   std::size_t evictions = 0;
 };

@@ -56,7 +56,7 @@ class SlowDisk final : public RoutingObserver {
         });
   }
 
-  void on_decisions(std::uint32_t sparse_layer, const experts::EventOutcome&) override {
+  void on_decisions(std::uint32_t sparse_layer, const experts::LayerDecision&) override {
     const std::lock_guard lock(mutex_);
     next_layer_ = (sparse_layer + 1) % layers_;
     changed_.notify_all();

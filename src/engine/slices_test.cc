@@ -27,6 +27,7 @@
 #include "engine/run_report.h"
 #include "engine/watch/routing_observer.h"
 #include "engine/watch/statistics.h"
+#include "experts/layer_decider.h"
 #include "experts/routing/miss_account.h"
 #include "experts/routing/miss_constraint.h"
 #include "fetch/memory/expert_store.h"
@@ -448,7 +449,8 @@ TEST_F(Slices, AFailedReadFailsItsStepAndNoBitOfTheNext) {
 // Compares the decided residency with the actual one.
 class Logical final : public RoutingObserver {
  public:
-  void on_decisions(std::uint32_t /*layer*/, const experts::EventOutcome& outcome) override {
+  void on_decisions(std::uint32_t /*layer*/, const experts::LayerDecision& decision) override {
+    const experts::EventOutcome& outcome = *decision.outcome;
     for (const experts::Eviction& gone : outcome.evicted) held[gone.id] = held[gone.id] - gone.parts;
     for (const auto* used : {&outcome.hits, &outcome.misses})
       for (const experts::Admission& one : *used) {

@@ -45,6 +45,19 @@ std::string slice_setting_text(const SliceSetting& setting) {
   return text;
 }
 
+std::string device_setting_text(const DecisionSetting::Device& device) {
+  std::string text =
+      fmt::format(" device_cache={} device_scope={} device_capacity={} placement={} slots={} buffers={}",
+                  device.cache, device.scope, device.capacity, device.placement,
+                  device.slots ? fmt::format("{}", *device.slots) : "any",
+                  device.buffers == kAnyBuffers ? "any" : fmt::format("{}", device.buffers));
+  if (!device.prefill.empty())
+    text += fmt::format(" prefill={} prefill_from={}", device.prefill, device.prefill_from);
+  if (!device.prefetch.empty())
+    text += fmt::format(" device_prefetch={},{}", device.prefetch, device.prefetch_size);
+  return text + fmt::format(" profile={:016x}", device.profile);
+}
+
 std::string_view view_mark(const Admission& used) {
   if (used.view.empty()) return "";
   return used.view.has(Part::kLsb) ? ":high" : ":low";
@@ -70,21 +83,35 @@ std::string decision_heading(const DecisionSetting& setting) {
                         setting.rules.delta, demotion_name(setting.rules.demotion), setting.rules.half_life);
   if (setting.slices) rules += slice_setting_text(*setting.slices);
   if (!setting.routing.empty()) rules += " routing=" + setting.routing;
-  if (const auto& device = setting.device)
-    rules += fmt::format(
-        " device_cache={} device_scope={} device_capacity={} placement={} slots={}{} profile={:016x}",
-        device->cache, device->scope, device->capacity, device->placement,
-        device->slots ? fmt::format("{}", *device->slots) : "any",
-        device->prefetch.empty()
-            ? ""
-            : fmt::format(" device_prefetch={},{}", device->prefetch, device->prefetch_size),
-        device->profile);
+  if (setting.device) rules += device_setting_text(*setting.device);
   return fmt::format("# sluice decisions v1 cache={} scope={} capacity={} keep={} seed={}{}\n", setting.cache,
                      setting.scope, setting.capacity,
                      setting.keep == Parts(Part::kFull) ? "full"
                      : setting.keep.has(Part::kMsb)     ? "slices"
                                                         : "packed",
                      setting.seed, rules);
+}
+
+std::optional<DecisionSetting::Device> device_setting(const LayerPolicies& policies) {
+  if (!policies.device) return std::nullopt;
+  const DevicePolicies& device = *policies.device;
+  const bool by_layer = device.residencies.size() > 1;
+  DecisionSetting::Device setting{.cache = device.residencies.front()->cache().name(),
+                                  .placement = policies.placement->name(),
+                                  .scope = by_layer ? "layer" : "global",
+                                  .capacity = device.residencies.front()->capacity(),
+                                  .slots = device.slots,
+                                  .buffers = device.buffers,
+                                  .profile = hash_of(policies.costs)};
+  if (device.prefill_placement) {
+    setting.prefill = device.prefill_placement->name();
+    setting.prefill_from = device.prefill_from;
+  }
+  if (device.prefetch) {
+    setting.prefetch = device.prefetch->name();
+    setting.prefetch_size = device.prefetch_size;
+  }
+  return setting;
 }
 
 void append_decision(std::string& log, std::uint64_t event, std::uint32_t layer,

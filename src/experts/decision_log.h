@@ -40,16 +40,21 @@ struct DecisionSetting {
   std::string routing = {};                 // what is played ("recorded from FILE"); empty: nothing
   struct Device {
     std::string cache, placement;
-    std::string scope;                   // of its caches
-    Bytes capacity = 0;                  // bytes of each of them
-    std::optional<std::uint32_t> slots;  // PlacementCosts::slots
-    std::uint64_t profile = 0;           // hash of the costs that placement and the modelled clock see
-    std::string prefetch = {};           // to the device; empty: none
-    std::uint32_t prefetch_size = 0;     // DevicePolicies::prefetch_size
+    std::string scope;                    // of its caches
+    Bytes capacity = 0;                   // bytes of each of them
+    std::optional<std::uint32_t> slots;   // PlacementCosts::slots
+    std::uint32_t buffers = kAnyBuffers;  // HybridWork::buffers
+    std::string prefill = {};  // placement of prompts of `prefill_from` tokens or more; empty: as all
+    std::uint32_t prefill_from = 1;
+    std::uint64_t profile = 0;        // hash of the costs that placement and the modelled clock see
+    std::string prefetch = {};        // to the device; empty: none
+    std::uint32_t prefetch_size = 0;  // DevicePolicies::prefetch_size
   };
   std::optional<Device> device = {};
 };
 std::string decision_heading(const DecisionSetting& setting);
+// The device's part, as its policies are; empty without one.
+std::optional<DecisionSetting::Device> device_setting(const LayerPolicies& policies);
 
 // Appends "EVENT LAYER hit ID,ID miss ID=PARTS,ID=- out LAYER/ID=PARTS
 // ". Ids are those of the layer. PARTS is what a miss leaves resident ("-": nothing; the expert was used and

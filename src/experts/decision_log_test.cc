@@ -75,7 +75,13 @@ TEST(DecisionLog, SpellsOutWhatHappensOnADevice) {
   EXPECT_EQ(
       decision_heading(setting),
       "# sluice decisions v1 cache=lru scope=layer capacity=7 keep=full seed=0 device_cache=workload-ema "
-      "device_scope=layer device_capacity=5 placement=greedy slots=2 profile=00000000000000ab\n");
+      "device_scope=layer device_capacity=5 placement=greedy slots=2 buffers=any "
+      "profile=00000000000000ab\n");
+  setting.device->buffers = 2;
+  setting.device->prefill = "device";
+  setting.device->prefill_from = 32;
+  EXPECT_NE(decision_heading(setting).find(" slots=2 buffers=2 prefill=device prefill_from=32 profile="),
+            std::string::npos);
   ExpertCosts costs, other;
   other.device.row = 1;
   EXPECT_EQ(hash_of(costs), hash_of(ExpertCosts{}));

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "experts/layer_decider.h"
 #include "lab/compare.h"
 #include "reproduce/run_pictures.h"
 #include "reproduce/well_formed.h"
@@ -93,20 +94,22 @@ TEST(StateCounter, RanksByUseInEachLayer) {
   const engine::SequenceSpan span{nullptr, 0, 1, engine::StepKind::kDecode};
   const engine::Step step{{}, {&span, 1}};
   experts::EventOutcome outcome;
+  experts::LayerDecision decision;
+  decision.outcome = &outcome;
   const auto used = [](std::uint16_t layer, std::uint16_t index, experts::Parts before) {
     return experts::Admission{{layer, index}, {}, before};
   };
   outcome.misses = {used(0, 0, {})};
-  counter.on_decisions(0, outcome);  // before any step, so not while decoding
+  counter.on_decisions(0, decision);  // before any step, so not while decoding
   counter.on_step(step);
   outcome = {};
   outcome.hits = {used(0, 2, experts::Part::kFull)};
   outcome.misses = {used(0, 1, experts::Part::kSm)};
-  counter.on_decisions(0, outcome);
+  counter.on_decisions(0, decision);
   outcome.misses.clear();
-  counter.on_decisions(0, outcome);
+  counter.on_decisions(0, decision);
   outcome.hits = {used(1, 0, experts::Part::kFull)};
-  counter.on_decisions(1, outcome);
+  counter.on_decisions(1, decision);
   const auto values = counter.by_rank();
   EXPECT_THAT(values[0], ::testing::ElementsAre(3, 0, 0));  // F: rank 0 of both layers
   EXPECT_THAT(values[2], ::testing::ElementsAre(0, 1, 0));  // S

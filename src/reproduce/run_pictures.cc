@@ -9,15 +9,16 @@
 #include <string_view>
 
 #include "experts/core/state_order.h"
+#include "experts/layer_decider.h"
 #include "reproduce/svg.h"
 
 namespace sluice::reproduce {
 
 using Entry = fetch::TimelineEntry;
 
-void StateCounter::on_decisions(std::uint32_t sparse_layer, const experts::EventOutcome& outcome) {
+void StateCounter::on_decisions(std::uint32_t sparse_layer, const experts::LayerDecision& decision) {
   if (!decoding_) return;
-  for (const auto* used : {&outcome.hits, &outcome.misses})
+  for (const auto* used : {&decision.outcome->hits, &decision.outcome->misses})
     for (const experts::Admission& one : *used) {
       const std::size_t state = experts::place_of(experts::state_of(one.before));
       counts_[sparse_layer][one.id.index][state] += 1;

@@ -20,7 +20,7 @@ class StateCounter final : public engine::RoutingObserver {
       : counts_(layers, std::vector<std::array<std::uint64_t, 5>>(experts)) {}
   void on_step(const engine::Step& step) override { decoding_ = step.kind() == engine::StepKind::kDecode; }
   void on_resume(const engine::Step& step) override { on_step(step); }
-  void on_decisions(std::uint32_t sparse_layer, const experts::EventOutcome& outcome) override;
+  void on_decisions(std::uint32_t sparse_layer, const experts::LayerDecision& decision) override;
   // values[state F C S E M][rank]: accesses, all layers together; rank 0 is a layer's most used expert.
   std::vector<std::vector<double>> by_rank() const;
 

@@ -165,7 +165,7 @@ void MoeBlock::begin_fetch(std::size_t layer, const experts::LayerDecision& deci
   // Called only now that the decisions are being carried out: after an observer's error, engine and store
   // still agree.
   if (observer_ != nullptr)
-    observer_->on_decisions(config_.sparse_index(static_cast<std::uint32_t>(layer)), outcome);
+    observer_->on_decisions(config_.sparse_index(static_cast<std::uint32_t>(layer)), decision);
   count.hits += outcome.hits.size() + reads.prefetched;
   count.misses += outcome.misses.size() - reads.prefetched;
   count.partial += reads.partial;

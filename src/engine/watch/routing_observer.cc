@@ -24,8 +24,8 @@ void ObserverList::on_routing(const experts::ScoresView& scores, const experts::
   for (RoutingObserver* observer : observers_) observer->on_routing(scores, routing);
 }
 
-void ObserverList::on_decisions(std::uint32_t sparse_layer, const experts::EventOutcome& outcome) {
-  for (RoutingObserver* observer : observers_) observer->on_decisions(sparse_layer, outcome);
+void ObserverList::on_decisions(std::uint32_t sparse_layer, const experts::LayerDecision& decision) {
+  for (RoutingObserver* observer : observers_) observer->on_decisions(sparse_layer, decision);
 }
 
 bool ObserverList::wants_ahead() const {

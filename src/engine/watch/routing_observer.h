@@ -8,8 +8,11 @@
 #include <vector>
 
 #include "engine/session/step.h"
-#include "experts/cache/residency.h"
 #include "experts/routing/router.h"
+
+namespace sluice::experts {
+struct LayerDecision;  // experts/layer_decider.h
+}
 
 namespace sluice::engine {
 
@@ -29,8 +32,8 @@ class RoutingObserver {
   virtual void on_inputs(std::uint32_t /*sparse_layer*/, std::span<const float> /*inputs*/) {}
   // The router has chosen for all tokens of the step.
   virtual void on_routing(const experts::ScoresView& /*scores*/, const experts::Routing& /*routing*/) {}
-  // The layer's event has been decided.
-  virtual void on_decisions(std::uint32_t /*sparse_layer*/, const experts::EventOutcome& /*outcome*/) {}
+  // The layer's event has been decided, and is being carried out.
+  virtual void on_decisions(std::uint32_t /*sparse_layer*/, const experts::LayerDecision& /*decision*/) {}
   // Whether on_ahead is to be called. Predictions are then made for every layer, whatever is read ahead.
   virtual bool wants_ahead() const { return false; }
   // A prediction of the next layer's scores, by each name of forward/predictor.h in turn.
@@ -46,7 +49,7 @@ class ObserverList final : public RoutingObserver {
   void on_resume(const Step& step) override;
   void on_inputs(std::uint32_t sparse_layer, std::span<const float> inputs) override;
   void on_routing(const experts::ScoresView& scores, const experts::Routing& routing) override;
-  void on_decisions(std::uint32_t sparse_layer, const experts::EventOutcome& outcome) override;
+  void on_decisions(std::uint32_t sparse_layer, const experts::LayerDecision& decision) override;
   bool wants_ahead() const override;
   void on_ahead(std::string_view predictor, const experts::ScoresView& next) override;
 

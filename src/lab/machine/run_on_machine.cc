@@ -8,6 +8,7 @@
 #include "engine/forward/dense_weights.h"
 #include "engine/run_report.h"
 #include "engine/watch/statistics.h"
+#include "experts/layer_decider.h"
 #include "fetch/memory/expert_store.h"
 #include "model/architecture.h"
 #include "store/checkpoint.h"
@@ -89,9 +90,9 @@ ExpertWork RunOnMachine::work_of(const experts::Admission& admission) const {
   return work;
 }
 
-void RunOnMachine::on_decisions(std::uint32_t /*sparse_layer*/, const experts::EventOutcome& outcome) {
+void RunOnMachine::on_decisions(std::uint32_t /*sparse_layer*/, const experts::LayerDecision& decision) {
   admissions_.assign(tokens_.size(), nullptr);
-  for (const auto* used : {&outcome.hits, &outcome.misses})
+  for (const auto* used : {&decision.outcome->hits, &decision.outcome->misses})
     for (const experts::Admission& one : *used) {
       admissions_[one.id.index] = &one;
       if (!sliced_) ranked_.push_back(one.id);

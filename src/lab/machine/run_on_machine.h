@@ -50,7 +50,7 @@ class RunOnMachine final : public engine::RoutingObserver {
   void on_step(const engine::Step& step) override;
   void on_resume(const engine::Step& step) override { turn_to(step); }
   void on_routing(const experts::ScoresView& scores, const experts::Routing& routing) override;
-  void on_decisions(std::uint32_t sparse_layer, const experts::EventOutcome& outcome) override;
+  void on_decisions(std::uint32_t sparse_layer, const experts::LayerDecision& decision) override;
 
   const Machine& machine() const { return machine_; }
   RunPhase prefill() const;
