@@ -74,13 +74,16 @@ Engine::Impl::Impl(const store::Checkpoint& checkpoint, const model::Model& mode
                                       .sparse_layers = model_.config.sparse_layers(),
                                       .whole_only = !experts_->split()},
                                      pool_plan_, profile_, experts_->sizes());
-  policies.costs = profile_ ? profile_->costs() : experts_->assumed_costs();
+  policies.costs = !profile_ ? experts_->assumed_costs()
+                   : device_ ? profile_->device_costs()
+                             : profile_->costs();
   if (plan_.second_unit) policies.costs.device = plan_.second_unit->costs;
-  if (device_) policies.costs.device = device_->costs();
+  if (device_) device_->put_policies(*policies_, experts_->sizes(), policies);
   decider_ = std::make_unique<experts::LayerDecider>(
       std::move(policies), experts::SparseShape{model_.config.sparse_layers(),
                                                 static_cast<std::uint32_t>(model_.config.moe.top_k)});
   moe_->decide_by(decider_.get());
+  if (device_) device_->begin(*decider_);
   start_times_.profile_s = watch.lap();
 }
 
@@ -104,8 +107,7 @@ void Engine::Impl::make_units(experts::LayerPolicies& policies) {
     second_unit_ = plan_.second_unit->make_unit(parts);
     moe_->compute_on(second_unit_.get());
   } else if (plan_.device) {
-    device_ = std::make_unique<EngineDevice>(plan_, parts, *accountant_);
-    policies.device.emplace(device_->make_policies(*policies_, experts_->sizes()));
+    device_ = std::make_unique<EngineDevice>(plan_, parts);
     moe_->compute_on(&device_->unit());
   }
 }
@@ -131,30 +133,6 @@ void Engine::Impl::load_dense_weights() {
 
 BudgetParts Engine::Impl::budget_parts() const {
   return {checkpoint_, model_, plan_, *experts_, kernels_, dense_formats_, logit_rows_};
-}
-
-const Profile* Engine::Impl::given_profile() const {
-  if (experts_->sliced() || !plan_.profile || model_.experts.empty()) return nullptr;
-  const bool fit = fits(*plan_.profile, profiled_model(checkpoint_, model_, *experts_), machine());
-  return fit ? &*plan_.profile : nullptr;
-}
-
-void Engine::Impl::make_profile() {
-  if (experts_->sliced()) return;  // no policy for slices uses costs
-  const bool needed =
-      policies_->cache->pooled || policies_->scheduler->by_costs || plan_.profile || plan_.device;
-  if (model_.experts.empty() || !needed) return;
-  const ProfiledModel model = profiled_model(checkpoint_, model_, *experts_);
-  if (plan_.profile && !plan_.profile_if_it_fits)
-    check_profile(*plan_.profile, model, machine(), mark(Setting::kProfile));
-  if (plan_.profile && fits(*plan_.profile, model, machine())) {
-    profile_ = plan_.profile;
-  } else {
-    // A short measurement: reads a small part of the experts; of a small model more.
-    const Bytes part = model_.experts.size() * experts_->bytes_per_expert() / 64;
-    profile_ =
-        measure({.repeats = 9, .seed = plan_.seed, .sample_bytes = std::clamp(part, 4 * kMiB, 32 * kMiB)});
-  }
 }
 
 RunReport Engine::Impl::report() const {
@@ -207,45 +185,6 @@ void Engine::Impl::spread_bias() {
 void Engine::Impl::record_timeline(fetch::Timeline* timeline) {
   experts_->record(timeline);
   moe_->record(timeline);
-}
-
-ProfiledMachine Engine::Impl::machine() const {
-  return {cpu_info().model, std::string(isa_name(kernels_.isa)),
-          std::string(fetch::io_mode_name(plan_.fetch.io)), pool_.threads()};
-}
-
-Profile Engine::Impl::measure(const MeasureOptions& options) {
-  if (experts_->sliced())
-    throw Error(ErrorKind::kUnsupported,
-                "costs of experts in slices are not measured: no policy plans with them")
-        .in(checkpoint_.path())
-        .expected("a model directory, or a store of family raw or split")
-        .found("family sliced");
-  // Runs in any case: after a failed read the engine must still have its experts.
-  struct Restore {
-    Impl& engine;
-    Statistics statistics = engine.statistics_;
-    RoutingObserver* observer = engine.passes_->observer();
-    ~Restore() {
-      engine.moe_->decide_by(engine.decider_.get());
-      engine.statistics_ = statistics;
-      engine.passes_->observe(observer);
-    }
-  } restore{*this};
-  moe_->decide_by(nullptr);
-  passes_->observe(nullptr);  // these steps have no routing
-  const std::unique_ptr<Sequence> sequence = new_sequence();
-  if (model_.config.has_encoder()) encode(*sequence, std::vector<tokenizer::TokenId>{0}, {});
-  const auto step = [&] {
-    sequence->clear();
-    const tokenizer::TokenId token = 0;
-    const SequenceSpan span{sequence.get(), 0, 1, StepKind::kDecode};
-    this->step({{&token, 1}, {&span, 1}},
-               {[](std::size_t) { return true; }, [](std::size_t, std::span<const float>) {}});
-  };
-  return measure_profile(
-      {checkpoint_, model_, *files_, *experts_, pool_, kernels_, *accountant_, *workspace_, step}, machine(),
-      options);
 }
 
 std::span<Candidate> Engine::Impl::candidates() const {

@@ -42,9 +42,9 @@ class Engine {
   std::size_t chunk() const;  // most tokens of a step
   RunReport report() const;
 
-  // Measures the costs of this machine for this model. Nothing may be running; caches do not change, and
-  // observers are not called. After an Error(kIo) or (kCorrupt) the engine is as before. Error(kUnsupported)
-  // for slices, for which no policy has costs.
+  // Measures the costs of this machine for this model. Nothing may be running, and with a device no step may
+  // have run; caches do not change, and observers are not called. After an Error(kIo) or (kCorrupt) the
+  // engine is as before. Error(kUnsupported) for slices, for which no policy has costs.
   Profile measure(const MeasureOptions& options);
   ProfiledMachine machine() const;
   // `observer` watches all steps from now on; null: no observer. It must outlive the engine or its successor.

@@ -7,7 +7,7 @@
 #include "base/machine/system_memory.h"
 #include "device/emulated/emulated_device.h"
 #include "device/first_fit.h"
-#include "experts/cache/cache_policies.h"
+#include "experts/device_caches.h"
 #include "experts/registry.h"
 
 namespace sluice::engine {
@@ -32,11 +32,13 @@ DeviceMemoryPlan plan_of(const DeviceChoice& choice, const UnitParts& parts) {
 
 Bytes default_device_memory() { return std::min<Bytes>(kGiB, free_memory(read_memory_limits()) / 4); }
 
-EngineDevice::EngineDevice(const EnginePlan& plan, const UnitParts& parts, device::Accountant& host)
+EngineDevice::EngineDevice(const EnginePlan& plan, const UnitParts& parts)
     : spec_(plan.device.value().spec),
       layers_(static_cast<std::uint32_t>(parts.config.sparse_layers())),
+      experts_(static_cast<std::uint32_t>(parts.config.moe.experts)),
       top_k_(static_cast<std::uint32_t>(parts.config.moe.top_k)),
       prefetch_size_(plan.device->prefetch_size),
+      most_tokens_(static_cast<std::uint32_t>(parts.tokens)),
       seed_(plan.seed),
       expert_bytes_(parts.store.bytes_per_expert()),
       memory_(plan_of(*plan.device, parts)) {
@@ -46,36 +48,58 @@ EngineDevice::EngineDevice(const EnginePlan& plan, const UnitParts& parts, devic
   device_ = device::make_emulated_device(std::move(options));
   unit_ = std::make_unique<DeviceUnit>(
       *device_, parts, fetch::DeviceStoreOptions{memory_.slots * layers_, memory_.staging_slots});
-  costs_ = unit_->measure(host);
-  at_start_ = device_->link().counters();
+}
+
+void EngineDevice::begin(const experts::LayerDecider& decider) {
+  unit_->store().bring(decider.device()->start());
+  link_at_start_ = device_->link().counters();
+  computed_at_start_ = device_->computed();
+}
+
+device::LaneCounters EngineDevice::computed() const {
+  device::LaneCounters counters = device_->computed();
+  counters.pieces -= computed_at_start_.pieces;
+  counters.busy_s -= computed_at_start_.busy_s;
+  counters.overruns -= computed_at_start_.overruns;
+  counters.overrun_s -= computed_at_start_.overrun_s;
+  return counters;
 }
 
 Bytes EngineDevice::link_bytes(device::Traffic traffic) const {
-  return device_->link().counters()[traffic].bytes - at_start_[traffic].bytes;
+  return device_->link().counters()[traffic].bytes - link_at_start_[traffic].bytes;
 }
 
 double EngineDevice::link_busy_s() const {
   const auto busy = [](const device::LinkCounters& link) {
     return link.to_device.busy_s + link.from_device.busy_s;
   };
-  return busy(device_->link().counters()) - busy(at_start_);
+  return busy(device_->link().counters()) - busy(link_at_start_);
 }
 
-experts::DevicePolicies EngineDevice::make_policies(const PolicyPlan& policies,
-                                                    const experts::ExpertSizes& sizes) const {
-  experts::CacheConfig config;
-  config.seed = seed_;
-  config.workload.top_k = top_k_;
-  experts::DevicePolicies made;
-  made.buffers = memory_.staging_slots;
-  made.host_may_lack = true;
-  if (prefetch_size_ > 0) made.prefetch = policies.prefetch->make({.seed = seed_});
-  made.prefetch_size = prefetch_size_;
-  for (std::uint32_t layer = 0; layer < layers_; ++layer)
-    made.residencies.push_back(
-        std::make_unique<experts::Residency>(experts::make_cache(policies.device_cache->name, config), sizes,
-                                             memory_.slots * expert_bytes_, experts::Tier::kDevice));
-  return made;
+UnitShape EngineDevice::shape() const {
+  return {.experts = experts_, .top_k = top_k_, .slots = memory_.slots, .buffers = memory_.staging_slots};
+}
+
+void EngineDevice::put_policies(const PolicyPlan& plan, const experts::ExpertSizes& sizes,
+                                experts::LayerPolicies& policies) {
+  rests_ = plan.device_may_rest && device_helps_nowhere(policies.costs, shape(), most_tokens_);
+  if (rests_) policies.placement = experts::find_placement("cpu").make();
+  experts::DevicePolicies& device = policies.device.emplace();
+  device.buffers = memory_.staging_slots;
+  device.host_may_lack = true;
+  if (prefetch_size_ > 0 && !rests_) device.prefetch = plan.prefetch->make({.seed = seed_});
+  device.prefetch_size = prefetch_size_;
+  if (plan.prefill_placement != nullptr) device.prefill_placement = plan.prefill_placement->make();
+  device.prefill_from = plan.prefill_from;
+  device.residencies =
+      experts::make_device_caches({.cache = rests_ ? "none" : std::string(plan.device_cache->name),
+                                   .layers = layers_,
+                                   .experts = experts_,
+                                   .top_k = top_k_,
+                                   .slots = memory_.slots,
+                                   .slot = expert_bytes_,
+                                   .seed = seed_},
+                                  sizes);
 }
 
 }  // namespace sluice::engine

@@ -1,4 +1,4 @@
-// The device of an engine: made as its plan says, its memory divided, its costs measured.
+// The device of an engine: made as its plan says, and its memory divided.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,8 @@
 #include "engine/forward/unit/device_unit.h"
 #include "engine/plan/device_memory_plan.h"
 #include "engine/plan/engine_plan.h"
+#include "engine/plan/unit_forecast.h"
+#include "experts/layer_decider.h"
 #include "experts/layer_policies.h"
 
 namespace sluice::engine {
@@ -19,34 +21,46 @@ Bytes default_device_memory();
 // Thread-compatible. What `parts` refers to must outlive it.
 class EngineDevice {
  public:
-  // REQUIRES: plan.device. `staging`: of the host, for one expert while costs are measured. Error(kBudget)
-  // naming the least memory of the device that would do, (kUsage), (kIo).
-  EngineDevice(const EnginePlan& plan, const UnitParts& parts, device::Accountant& host);
+  // REQUIRES: plan.device. Error(kBudget) naming the least memory of the device that would do, (kUsage),
+  // (kIo).
+  EngineDevice(const EnginePlan& plan, const UnitParts& parts);
 
-  // Its caches, one for each sparse layer. `sizes` must outlive them.
-  experts::DevicePolicies make_policies(const PolicyPlan& policies, const experts::ExpertSizes& sizes) const;
-  ComputeUnit& unit() { return *unit_; }
+  // Adds what decides about it to the host's policies, which have the costs. `sizes` must outlive them.
+  // Where nobody has said what it is to do, and it helps in no step, it is left alone: the host computes
+  // everything, and nothing stays there. Call once, before begin().
+  void put_policies(const PolicyPlan& plan, const experts::ExpertSizes& sizes,
+                    experts::LayerPolicies& policies);
+  bool rests() const { return rests_; }
+  UnitShape shape() const;
+  DeviceUnit& unit() { return *unit_; }
+  // The run begins: what has been copied and computed so far, to measure costs, is not counted. What the
+  // device's caches begin with is copied as the host gets it.
+  void begin(const experts::LayerDecider& decider);
 
   const device::Device& device() const { return *device_; }
   const device::Accountant& accountant() const { return device_->memory().accountant(); }
-  // Without what was copied while costs were measured.
+  // Since begin().
   Bytes link_bytes(device::Traffic traffic) const;
   double link_busy_s() const;
+  device::LaneCounters computed() const;
   const device::EmulatedSpec& spec() const { return spec_; }
   const DeviceMemoryPlan& memory() const { return memory_; }
-  const experts::DeviceCosts& costs() const { return costs_; }
+  // The expert has a slot, though its copy may be under way.
+  bool holds(experts::ExpertId id) const { return unit_->store().stays(id); }
   const fetch::DeviceStoreCounters& copies() const { return unit_->store().counters(); }
 
  private:
   const device::EmulatedSpec spec_;
-  const std::uint32_t layers_, top_k_, prefetch_size_;
+  const std::uint32_t layers_, experts_, top_k_, prefetch_size_;
+  const std::uint32_t most_tokens_;
   const std::uint64_t seed_;
   const Bytes expert_bytes_;
   std::unique_ptr<device::Device> device_;
   DeviceMemoryPlan memory_;
   std::unique_ptr<DeviceUnit> unit_;
-  experts::DeviceCosts costs_;
-  device::LinkCounters at_start_;
+  bool rests_ = false;
+  device::LinkCounters link_at_start_;
+  device::LaneCounters computed_at_start_;
 };
 
 }  // namespace sluice::engine

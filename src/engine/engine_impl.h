@@ -70,7 +70,10 @@ class Engine::Impl {
   const Profile* given_profile() const;
   void load_dense_weights();
   void make_units(experts::LayerPolicies& policies);
+  // engine_profile.cc: costs that policies need, given or measured.
   void make_profile();
+  void measure_with(const std::function<void(const MeasureTools&)>& measure);
+  DeviceProfile measured_device(const MeasureTools& tools, const MeasureOptions& options);
   // Called with the error of a step: adds the place of impossible codes of dense weights.
   void locate_damage(const Error& error);
   void spread_bias();  // relative position bias of both stacks, if they have one

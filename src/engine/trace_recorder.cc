@@ -1,12 +1,16 @@
 #include "engine/trace_recorder.h"
 
+#include <fmt/format.h>
+
 #include "base/error.h"
 #include "engine/engine.h"
+#include "engine/engine_device.h"
 #include "engine/forward/predictor.h"
 #include "engine/plan/pool_plan.h"
 #include "engine/run_report.h"
 #include "experts/cache/pool_rules.h"
 #include "experts/core/pools.h"
+#include "experts/decision_log.h"
 #include "fetch/memory/expert_store.h"
 #include "model/architecture.h"
 
@@ -50,6 +54,11 @@ Json run_record(const Engine& engine) {
                        {"demote", experts::demotion_name(rules.demotion)},
                        {"half_life", rules.half_life}};
   }
+  if (const RunReport run = engine.report(); run.device != nullptr)
+    record["device"] = {{"cache", engine.policies().device_cache->name},
+                        {"placement", engine.policies().placement->name},
+                        {"slots", run.device->memory().slots},
+                        {"profile", fmt::format("{:016x}", experts::hash_of(run.decider.policies().costs))}};
   return record;
 }
 

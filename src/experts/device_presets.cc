@@ -1,5 +1,7 @@
 #include "experts/device_presets.h"
 
+#include <algorithm>
+#include <iterator>
 #include <string>
 
 #include "base/error.h"
@@ -87,6 +89,14 @@ constexpr DevicePreset kPresets[] = {
 std::uint32_t usual_prefetch_size(std::uint32_t experts) { return experts <= 8 ? 1 : 4; }
 
 std::span<const DevicePreset> device_presets() { return kPresets; }
+
+bool is_device_preset(std::string_view name) {
+  return std::ranges::find(kPresets, name, &DevicePreset::name) != std::end(kPresets);
+}
+
+const Preset& host_preset(std::string_view name) {
+  return find_preset(is_device_preset(name) ? "auto" : name);
+}
 
 const DevicePreset& find_device_preset(std::string_view name) {
   std::string known;

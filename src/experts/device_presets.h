@@ -6,6 +6,8 @@
 #include <span>
 #include <string_view>
 
+#include "experts/registry.h"
+
 namespace sluice::experts {
 
 struct DevicePreset {
@@ -22,7 +24,11 @@ struct DevicePreset {
 std::uint32_t usual_prefetch_size(std::uint32_t experts);
 
 std::span<const DevicePreset> device_presets();
+bool is_device_preset(std::string_view name);  // also of those that cannot run
 const DevicePreset& find_device_preset(
     std::string_view name);  // Error(kUsage), also for those that cannot run
+
+// What the host does under a name of either kind: under one of a device as `auto`. Error(kUsage).
+const Preset& host_preset(std::string_view name);
 
 }  // namespace sluice::experts

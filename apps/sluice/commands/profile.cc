@@ -1,4 +1,5 @@
-// `sluice profile`: measures the costs of reading, decoding and computing experts on this machine.
+// `sluice profile`: measures the costs of reading, decoding and computing experts on this machine, and on a
+// device beside it.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -18,6 +19,7 @@
 #include "flags/number_range.h"
 #include "flags/output_path.h"
 #include "model/architecture.h"
+#include "report/device_costs.h"
 #include "store/checkpoint.h"
 #include "store/sidecar/sidecar.h"
 #include "streams/interrupt.h"
@@ -66,6 +68,9 @@ std::string table(const engine::Profile& profile, std::size_t columns) {
     row("p", *profile.p_packed, "compute one expert as it is stored, 1 token",
         static_cast<double>(profile.model.sm + profile.model.exp));
   row("rest", profile.rest, "one decode step without its routed experts", 0);
+  if (profile.device)
+    for (const ReportRow& one : device_cost_rows(*profile.device))
+      text += report_row(one.name, one.text, columns);
   if (!profile.ranks.empty()) {
     std::string used;
     for (std::size_t r = 0; r < profile.ranks.size(); r = r == 0 ? 1 : 2 * r)
@@ -101,6 +106,7 @@ void profile(const Options& options) {
   RecordedRouting routing;
   if (!options.trace.empty()) routing = read_routing(options.trace, open.model.config);
   settings.positions = 16;
+  if (flags.device != "none") settings.device_slots = 0;  // nothing stays there
   engine::Engine engine(*open.checkpoint, open.model,
                         engine::resolve(settings, *open.checkpoint, open.model));
   check_identity(routing, options.trace, engine);
@@ -133,11 +139,12 @@ void add_profile(Command& app) {
   command->add_option(
       Setting::kTrace, &options->trace,
       "Also note how often the r-th hottest expert of a layer was used in this recorded routing");
-  add_engine_flags(*command, options->engine,
-                   {.seed = "Which experts are measured; default: 0", .policies = PolicyFlags::kNone});
+  add_engine_flags(
+      *command, options->engine,
+      {.seed = "Which experts are measured; default: 0", .policies = PolicyFlags::kNone, .devices = true});
   command->footer(
       "Examples:\n  sluice profile qwen.sluice -o here.json\n  sluice profile qwen.sluice --trace "
-      "qwen.trace");
+      "qwen.trace\n  sluice profile qwen.sluice --device emulated:link=2GB/s -o here.json");
   command->callback([options] { profile(*options); });
 }
 

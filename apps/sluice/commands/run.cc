@@ -90,7 +90,8 @@ std::string status_line(const engine::Engine& engine, std::size_t tokens, Clock:
         4},
        {fmt::format("{} of {}", format_bytes(engine.report().accountant.used()),
                     format_bytes(engine.report().memory.budget)),
-        1}},
+        1},
+       {device_figures(engine.report()), 2}},
       " | ", columns);
   return figures + "\n" + memory_line_short(engine.report(), columns);
 }
@@ -131,12 +132,13 @@ Json result_json(const engine::Engine& engine, const std::vector<engine::Generat
   if (const engine::RunReport run = engine.report(); run.device != nullptr) {
     json["device"] = device_json(run);
     json["placement"] = placement_json(run);
+    json["profile"] = device_profile_json(run);
   }
   if (Json model = energy.json(); !model.is_null()) json["energy_model"] = std::move(model);
   if (engine.statistics().decode.tokens > 0 && !engine.checkpoint().slices())
     json["predicted"] = forecast_json(engine.report(), results);
   if (engine.report().pool_plan) json["plan"] = engine::to_json(*engine.report().pool_plan);
-  json["preset"] = engine.policies().preset->name;
+  json["preset"] = engine.policies().preset_name();
   if (const std::string played = engine.policies().played(); !played.empty()) json["routing"] = played;
   json["decisions"] = fmt::format("{:016x}", engine.report().decision_hash());
   json["isa"] = isa_name(engine.report().isa);

@@ -12,6 +12,7 @@
 #include "engine/engine.h"
 #include "engine/plan/memory_plan.h"
 #include "engine/run_report.h"
+#include "experts/device_presets.h"
 #include "experts/registry.h"
 #include "flags/command_line.h"
 #include "flags/number_range.h"
@@ -45,32 +46,39 @@ std::string cache_names() {
   return names;
 }
 
+std::string device_preset_names() {
+  std::string names;
+  for (const experts::DevicePreset& preset : experts::device_presets())
+    if (preset.missing.empty()) names += (names.empty() ? "" : ", ") + std::string(preset.name);
+  return names;
+}
+
 // Refuses caches that must know the future: they are for the lab.
-void check_cache(const std::string& name) {
+void check_cache(const std::string& name, Setting setting) {
   for (const experts::CachePolicy& policy : experts::cache_policies()) {
     if (policy.name != name) continue;
     if (!policy.oracle) return;
     throw Error(ErrorKind::kUsage, "this cache must know all requests beforehand")
-        .in(Setting::kCache)
+        .in(setting)
         .expected("one of " + cache_names())
         .found(name)
         .fix("ask `sluice lab evict` what it would do");
   }
   throw Error(ErrorKind::kUsage, "unknown name")
-      .in(Setting::kCache)
+      .in(setting)
       .expected("one of " + cache_names())
       .found("\"" + name + "\"");
 }
 
 // Checks names before anything is opened; the code that uses a name looks it up again.
 void check_policies(const EngineFlags& flags) {
-  if (!flags.preset.empty()) experts::find_preset(flags.preset);
+  if (!flags.preset.empty()) experts::host_preset(flags.preset);
   if (!flags.router.empty()) experts::find_router(flags.router);
-  if (!flags.cache.empty()) check_cache(flags.cache);
+  if (!flags.cache.empty()) check_cache(flags.cache, Setting::kCache);
   if (!flags.scheduler.empty()) experts::find_scheduler(flags.scheduler);
   if (!flags.prefetch.empty()) experts::find_prefetch(flags.prefetch);
   if (!flags.placement.empty()) experts::find_placement(flags.placement);
-  if (!flags.device_cache.empty()) experts::find_cache(flags.device_cache);
+  if (!flags.device_cache.empty()) check_cache(flags.device_cache, Setting::kDeviceCache);
 }
 
 DiskMethod parse_disk_method(const std::string& text) {
@@ -141,41 +149,49 @@ std::size_t in_range(std::int64_t value, std::int64_t least, std::int64_t most, 
 
 namespace {
 
-void add_device_flags(Command& command, EngineFlags& flags) {
-  const std::string devices = "Device";
+const std::string kDeviceGroup = "Device";
+
+void add_device_choice(Command& command, EngineFlags& flags, const std::string& does) {
   command
       .add_option(Setting::kDevice, &flags.device,
-                  "Computes experts beside the host: emulated, which may be followed by :link=2GB/s,"
-                  "latency=20us,compute=60GB/s,… (its seconds are no speed of the program), or none")
-      ->group(devices)
+                  does +
+                      ": emulated, which may be followed by :link=2GB/s,latency=20us,compute=60GB/s,… "
+                      "(its seconds are no speed of the program), or none")
+      ->group(kDeviceGroup)
       ->show_default();
+}
+
+void add_device_flags(Command& command, EngineFlags& flags) {
+  add_device_choice(command, flags, "Computes experts beside the host");
   command
       .add_option(Setting::kDeviceMemory, &flags.device_memory,
                   "Budget of the device's own memory (8MiB), beside " + Setting::kMemory +
                       "; default: what its slots take, or the smaller of 1 GiB and a quarter of what is free")
-      ->group(devices);
+      ->group(kDeviceGroup);
   command
       .add_option(Setting::kDeviceSlots, &flags.device_slots,
                   "Experts of each layer that stay on the device; default: as many as its memory holds")
       ->check(whole_number(Setting::kDeviceSlots, 0, 65535))
-      ->group(devices);
+      ->group(kDeviceGroup);
   command
       .add_option(Setting::kDeviceCache, &flags.device_cache,
                   "Which experts stay there, by the names of " + Setting::kCache + "; default: workload-ema")
-      ->group(devices);
+      ->group(kDeviceGroup);
   command
       .add_option(Setting::kPrefetchSize, &flags.prefetch_size,
                   "Experts of a layer that " + Setting::kPrefetch +
                       " copies there ahead, at most; default: 1 where a layer has 8, else 4")
       ->check(whole_number(Setting::kPrefetchSize, 0, 65535))
-      ->group(devices);
+      ->group(kDeviceGroup);
 }
 
 void add_policy_flags(Command& command, EngineFlags& flags, const EngineHelp& help) {
   const std::string policies = "Policies", preset_rules = "; default: the preset's";
   command
       .add_option(Setting::kPreset, &flags.preset,
-                  "Policies set together: " + names_of(experts::presets()) + "; default: " + help.preset)
+                  "Policies set together: " + names_of(experts::presets()) +
+                      (help.devices ? "; with a device " + device_preset_names() : "") +
+                      "; default: " + help.preset)
       ->group(policies);
   command
       .add_option(Setting::kRouter, &flags.router,
@@ -273,7 +289,10 @@ void add_engine_flags(Command& command, EngineFlags& flags, const EngineHelp& he
           "computed with as they are), auto")
       ->group(machine)
       ->show_default();
-  if (help.policies != PolicyFlags::kNone) add_policy_flags(command, flags, help);
+  if (help.policies != PolicyFlags::kNone)
+    add_policy_flags(command, flags, help);
+  else if (help.devices)
+    add_device_choice(command, flags, "Also measures this device, at work beside the host");
 }
 
 EngineFlags reference_flags(const EngineFlags& flags, const std::string& path) {
@@ -374,7 +393,13 @@ void read_script(const EngineFlags& flags, const model::ModelConfig& config, eng
 }
 
 void keep_profile(const EngineFlags& flags, const engine::Engine& engine) {
-  if (!engine.report().profile || engine.plan().profile || !engine.checkpoint().packed()) return;
+  const std::optional<engine::Profile>& used = engine.report().profile;
+  const std::optional<engine::Profile>& given = engine.plan().profile;
+  if (!used || !engine.checkpoint().packed()) return;
+  // In a kept profile the costs of the device alone may be new.
+  const bool has_new_device = given && engine.plan().profile_if_it_fits && given->model == used->model &&
+                              given->machine == used->machine && given->device != used->device;
+  if (given && !has_new_device) return;
   try {
     store::write_sidecar(flags.model, "profile", "profile", engine::to_json(*engine.report().profile));
   } catch (const Error& error) {

@@ -60,7 +60,7 @@ struct EngineHelp {
       "Most tokens of prompt and answer together, less the answer's last (of each by itself, behind an "
       "encoder); an answer ends there; default: the model's maximum";
   PolicyFlags policies = PolicyFlags::kAll;
-  bool devices = false;        // has the flags of a device
+  bool devices = false;        // has the flags of a device; without policies, the device alone
   bool plays_routing = false;  // has the flags of the router recorded, which is for benchmarks
 };
 void add_engine_flags(Command& command, EngineFlags& flags, const EngineHelp& help = {});
@@ -76,8 +76,9 @@ engine::EngineOptions engine_options(const EngineFlags& flags);
 void read_script(const EngineFlags& flags, const model::ModelConfig& config, engine::EngineOptions& options);
 
 // For a packed store without a profile: keeps the profile that this run has measured as the store's sidecar,
-// so that all later runs plan alike. Does nothing if there is a profile, if the user gave one, or if the
-// store cannot be written.
+// so that all later runs plan alike. Where a store's profile has no costs of this run's device, these are
+// added to it, in place of those of another device. Does nothing if there is nothing new, if the user gave a
+// profile, or if the store cannot be written.
 void keep_profile(const EngineFlags& flags, const engine::Engine& engine);
 
 // A checkpoint, its description, and its tokenizer (null if it has none and `with_tokenizer` is kIfThere).

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/setting.h"
-#include "experts/registry.h"
+#include "experts/device_presets.h"
 #include "experts/routing/slice_names.h"
 
 namespace sluice::app {
@@ -17,7 +17,7 @@ engine::PolicyPlan chosen_policies(const engine::EngineOptions& options) {
   using experts::PrecisionMode;
   const std::string preset = options.preset.empty() ? "auto" : options.preset;
   const bool sliced = options.precision != PrecisionMode::kFull ||
-                      experts::find_preset(preset).precision != PrecisionMode::kFull;
+                      experts::host_preset(preset).precision != PrecisionMode::kFull;
   return engine::choose_policies(options, false, sliced);
 }
 

@@ -2,12 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 
 #include "base/bytes.h"
+#include "base/duration.h"
 #include "device/device.h"
 #include "engine/engine_device.h"
+#include "engine/plan/engine_plan.h"
 #include "engine/run_report.h"
+#include "engine/watch/statistics.h"
+#include "experts/decision_log.h"
 #include "experts/layer_decider.h"
 
 namespace sluice::app {
@@ -24,7 +29,7 @@ constexpr Traffic kTraffics[] = {Traffic::kDemand, Traffic::kResult, Traffic::kP
 bool is_paced(const device::EmulatedSpec& spec) { return spec.link_bytes_per_s && spec.compute_bytes_per_s; }
 
 bool is_valid(const engine::EngineDevice& device) {
-  const device::LaneCounters computed = device.device().computed();
+  const device::LaneCounters computed = device.computed();
   return is_paced(device.spec()) && computed.overrun_s <= kValidOverruns * computed.busy_s;
 }
 
@@ -47,12 +52,51 @@ experts::PrefetchCounts prefetches(const experts::DeviceDecider& decider) {
 
 double share(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
 
+// Shares of the wall time of all steps.
+double device_idle_share(const engine::RunReport& run) {
+  const double seconds = run.statistics.total().seconds;
+  return seconds > 0 ? std::max(0.0, 1 - run.device->computed().busy_s / seconds) : 0;
+}
+double host_wait_share(const engine::RunReport& run) {
+  const double seconds = run.statistics.total().seconds;
+  return seconds > 0 ? run.statistics.total().device_wait_s / seconds : 0;
+}
+
+Bytes all_link_bytes(const engine::EngineDevice& device) {
+  Bytes bytes = 0;
+  for (const Traffic traffic : kTraffics) bytes += device.link_bytes(traffic);
+  return bytes;
+}
+
+// Bytes of each kind, and the rate while the link was busy beside its limit.
+std::string link_text(const engine::EngineDevice& device) {
+  std::string text;
+  for (const Traffic traffic : kTraffics)
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", device::traffic_name(traffic),
+                        format_bytes(device.link_bytes(traffic)));
+  const double busy = device.link_busy_s();
+  if (busy > 0)
+    text += fmt::format("; {:.3g} GB/s while busy", static_cast<double>(all_link_bytes(device)) / busy / 1e9);
+  const auto& limit = device.spec().link_bytes_per_s;
+  if (limit) text += fmt::format(" of {:.3g} GB/s", *limit / device.spec().dilation / 1e9);
+  return text;
+}
+
 }  // namespace
+
+std::string resting_reason(const engine::RunReport& run) {
+  const experts::ExpertCosts& costs = run.decider.policies().costs;
+  return fmt::format(
+      "computing an expert for one token takes {} here and {} there, a copy {}, and no step would end "
+      "earlier",
+      format_duration(costs.run.of(1)), format_duration(costs.device.run.of(1)),
+      format_duration(costs.device.transfer));
+}
 
 Json device_json(const engine::RunReport& run) {
   const engine::EngineDevice& device = *run.device;
   const device::Accountant& accountant = device.accountant();
-  const device::LaneCounters computed = device.device().computed();
+  const device::LaneCounters computed = device.computed();
   Json by_name;
   for (const device::Account account :
        {device::Account::kActivations, device::Account::kStaging, device::Account::kExperts})
@@ -61,12 +105,16 @@ Json device_json(const engine::RunReport& run) {
   for (const Traffic traffic : kTraffics)
     bytes[std::string(device::traffic_name(traffic))] = device.link_bytes(traffic);
   bytes["busy_s"] = device.link_busy_s();
+  const auto& limit = device.spec().link_bytes_per_s;
+  bytes["limit_bytes_per_s"] = limit ? Json(*limit / device.spec().dilation) : Json();
   return {{"name", device.device().name()},
           {"spec", device::to_text(device.spec())},
           {"memory", {{"budget", device.memory().budget}, {"peak", accountant.peak()}, {"by_name", by_name}}},
           {"slots", device.memory().slots},
           {"link", bytes},
           {"busy_s", computed.busy_s},
+          {"idle_share", device_idle_share(run)},
+          {"rests", device.rests()},
           {"overruns", computed.overruns},
           {"overrun_s", computed.overrun_s},
           {"dilation", device.spec().dilation},
@@ -87,6 +135,7 @@ Json placement_json(const engine::RunReport& run) {
           {"cpu_s", sum(decider, &DeviceCounts::host)},
           {"device_s", sum(decider, &DeviceCounts::device)},
           {"wait_s", sum(decider, &DeviceCounts::wait)},
+          {"host_wait_s", run.statistics.total().device_wait_s},
           {"fallbacks", run.decider.policies().placement->fallbacks()}};
 }
 
@@ -116,6 +165,22 @@ Json device_experts_json(const engine::RunReport& run) {
           {"prefetch", prefetch_json(run)}};
 }
 
+Json device_profile_json(const engine::RunReport& run) {
+  const bool given = run.plan.profile && run.profile && run.plan.profile->device == run.profile->device;
+  return {{"hash", fmt::format("{:016x}", experts::hash_of(run.decider.policies().costs))},
+          {"measured", !given}};
+}
+
+std::string device_figures(const engine::RunReport& run) {
+  if (run.device == nullptr) return "";
+  using experts::DeviceCounts;
+  const experts::DeviceDecider& decider = *run.decider.device();
+  return fmt::format("device {} of {}, {:.0f} % of experts", format_bytes(run.device->accountant().used()),
+                     format_bytes(run.device->memory().budget),
+                     share(static_cast<double>(sum(decider, &DeviceCounts::assigned)),
+                           static_cast<double>(sum(decider, &DeviceCounts::active))));
+}
+
 std::vector<ReportRow> device_rows(const engine::RunReport& run) {
   if (run.device == nullptr) return {};
   using experts::DeviceCounts;
@@ -123,22 +188,26 @@ std::vector<ReportRow> device_rows(const engine::RunReport& run) {
   const experts::DeviceDecider& decider = *run.decider.device();
   const auto assigned = static_cast<double>(sum(decider, &DeviceCounts::assigned));
   const auto active = static_cast<double>(sum(decider, &DeviceCounts::active));
-  std::string bytes;
-  for (const Traffic traffic : kTraffics)
-    bytes += fmt::format("{}{} {}", bytes.empty() ? "" : ", ", device::traffic_name(traffic),
-                         format_bytes(device.link_bytes(traffic)));
   std::vector<ReportRow> rows = {
       {"device", fmt::format("{}: peak {} of {}, room for {} experts of each layer", device.device().name(),
                              format_bytes(device.accountant().peak()), format_bytes(device.memory().budget),
-                             device.memory().slots)},
+                             device.memory().slots)}};
+  if (device.rests()) {
+    rows.push_back({"", "left alone: " + resting_reason(run)});
+    return rows;
+  }
+  rows.push_back(
       {"placement", fmt::format("{}: {:.1f} % of experts on the device, {:.1f} % of these were there",
                                 run.decider.policies().placement->name(), share(assigned, active),
-                                share(static_cast<double>(sum(decider, &DeviceCounts::hits)), assigned))},
-      {"link", bytes}};
+                                share(static_cast<double>(sum(decider, &DeviceCounts::hits)), assigned))});
+  rows.push_back({"link", link_text(device)});
   if (const experts::PrefetchCounts ahead = prefetches(decider); ahead.sent > 0)
     rows.push_back(
         {"", fmt::format("{} experts copied ahead, {:.1f} % of them computed", ahead.sent,
                          share(static_cast<double>(ahead.used), static_cast<double>(ahead.sent)))});
+  rows.push_back({"idle", fmt::format("the device {:.1f} % of the time, the host {:.1f} % (it waits for the "
+                                      "device)",
+                                      100 * device_idle_share(run), 100 * host_wait_share(run))});
   if (!is_valid(device))
     rows.push_back({"", is_paced(device.spec())
                             ? "the device could not keep its own times here: no time of this run is valid"

@@ -1,6 +1,7 @@
 // What a device did in a run, and what its memory and its link took, for people and as JSON.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "base/json/json.h"
@@ -13,7 +14,13 @@ namespace sluice::app {
 Json device_json(const engine::RunReport& run);
 Json placement_json(const engine::RunReport& run);
 Json device_experts_json(const engine::RunReport& run);
+// {hash, measured}: of the costs that decided, and whether this start has measured those of the device.
+Json device_profile_json(const engine::RunReport& run);
 
+// "device 3.1 MiB of 8 MiB, 41 % of experts" at this time, for the live view; empty without a device.
+std::string device_figures(const engine::RunReport& run);
+// Why the device of this run is left alone, by its costs.
+std::string resting_reason(const engine::RunReport& run);
 // Empty without a device.
 std::vector<ReportRow> device_rows(const engine::RunReport& run);
 

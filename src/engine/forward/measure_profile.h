@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 #include "base/stop_request.h"
 #include "engine/plan/profile.h"
@@ -41,7 +42,15 @@ struct MeasureTools {
   device::Accountant& accountant;  // samples are charged to `staging`, at most half of the free budget
   const WorkspaceBuffer& workspace;
   std::function<void()> decode_step_without_experts;
+  // The same for some tokens of a prompt, at most those of `workspace`, without the head; and scores of a
+  // router for one token, behind either.
+  std::function<void(std::size_t tokens)> layers_without_experts;
+  std::function<void()> score_one_token;
+  std::size_t positions = 0;  // most tokens of a step without experts
 };
+
+// Numbers of tokens that experts are computed for: 1, 2, 4 … as far as the workspace holds them.
+std::vector<std::uint32_t> measured_token_counts(const MeasureTools& tools);
 
 // Error(kBudget) if not even one expert fits; Error(kIo), (kCorrupt).
 Profile measure_profile(const MeasureTools& tools, const ProfiledMachine& machine,

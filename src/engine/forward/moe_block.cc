@@ -89,7 +89,7 @@ void MoeBlock::run(std::size_t layer, Role norm, const Step& step, const Workspa
   else
     shared_experts(layer, tokens, w);
   compute_the_rest(tokens, w);
-  if (device_ != nullptr) device_->finish_event();
+  if (device_ != nullptr) finish_device();
   event.store = nullptr;
   combine(decision.routing, w);
   look_ahead(layer, norm, step, w, true);
@@ -299,6 +299,12 @@ void MoeBlock::record(experts::ExpertId id, std::chrono::steady_clock::time_poin
   if (timeline_ == nullptr) return;
   timeline_->add(
       {fetch::TimelineEntry::Kind::kCompute, id, 0, 0, 0, 0, begin, std::chrono::steady_clock::now()});
+}
+
+void MoeBlock::finish_device() {
+  Stopwatch waiting;
+  device_->finish_event();
+  statistics_.now().device_wait_s += waiting.lap();
 }
 
 void MoeBlock::combine(const experts::Routing& routing, const Workspace& w) {

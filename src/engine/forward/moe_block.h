@@ -91,6 +91,7 @@ class MoeBlock {
   void compute_pinned(std::span<const fetch::ExpertStore::Pin> pins, const Work& work) const;
   std::chrono::steady_clock::time_point now() const;  // only if recording
   void record(experts::ExpertId id, std::chrono::steady_clock::time_point begin);
+  void finish_device();
   void combine(const experts::Routing& routing, const Workspace& w);
   // Names to the store what the next sparse layer may need; once more when this one is `computed`.
   void look_ahead(std::size_t layer, model::Role norm, const Step& step, const Workspace& w, bool computed);

@@ -37,8 +37,8 @@ DeviceMemoryPlan plan_device_memory(std::optional<Bytes> budget, std::optional<s
   plan.staging_slots = kLeastStaging + needs.prefetch;
   plan.staging = plan.staging_slots * needs.expert;
   plan.minimum = plan.context + plan.dense + plan.kv + plan.activations + plan.staging;
-  const Bytes slot = needs.layers * needs.expert;  // one in every layer
-  const Bytes least = plan.minimum + slots.value_or(0) * slot;
+  plan.slot = needs.layers * needs.expert;
+  const Bytes least = plan.minimum + slots.value_or(0) * plan.slot;
   plan.budget = budget.value_or(least);
   if (plan.budget < least) {
     const ComparedBytes sizes = compared_bytes(least, plan.budget);
@@ -48,17 +48,19 @@ DeviceMemoryPlan plan_device_memory(std::optional<Bytes> budget, std::optional<s
         .in(Setting::kDeviceMemory)
         .expected(fmt::format(
             "at least {} ({}{})", sizes.expected, parts_of(plan),
-            slots.value_or(0) > 0 ? fmt::format(", experts {}", format_bytes(*slots * slot)) : ""))
+            slots.value_or(0) > 0 ? fmt::format(", experts {}", format_bytes(*slots * plan.slot)) : ""))
         .found(sizes.found)
         .fix(
             fmt::format("give {} {}MiB or more", mark(Setting::kDeviceMemory), round_up(least, kMiB) / kMiB));
   }
-  plan.slots = slots       ? *slots
-               : slot == 0 ? 0
-                           : static_cast<std::uint32_t>(
-                                 std::min<Bytes>((plan.budget - plan.minimum) / slot, needs.layer_experts));
-  plan.experts = plan.slots * slot;
+  plan.slots = slots ? *slots : plan.slots_in(plan.budget, needs.layer_experts);
+  plan.experts = plan.slots * plan.slot;
   return plan;
+}
+
+std::uint32_t DeviceMemoryPlan::slots_in(Bytes bytes, std::uint32_t most) const {
+  if (slot == 0 || bytes < minimum) return 0;
+  return static_cast<std::uint32_t>(std::min<Bytes>((bytes - minimum) / slot, most));
 }
 
 }  // namespace sluice::engine

@@ -29,6 +29,9 @@ struct DeviceMemoryPlan {
   std::uint32_t slots = 0;  // of a layer; at most its experts
   std::uint32_t staging_slots = kLeastStaging;
   Bytes minimum = 0;  // that would do, without any slot
+  Bytes slot = 0;     // of one expert in every layer
+  // Slots of a layer if the device had so many bytes and `most` experts in a layer.
+  std::uint32_t slots_in(Bytes budget, std::uint32_t most) const;
 };
 
 // `slots` of a layer where the user says how many, else as many as `budget` has room for. Without a budget

@@ -41,7 +41,7 @@ experts::Family family_of_experts(store::Family family) {
 // Names what the user asked for: nobody chose the parts of a preset one by one.
 void check_preset(const EngineOptions& asked, const PolicyPlan& chosen, const ModelFacts& facts) {
   if (asked.preset.empty() || asked.preset == "auto") return;
-  if (experts::find_preset(asked.preset).sliced() && !facts.sliced())
+  if (experts::host_preset(asked.preset).sliced() && !facts.sliced())
     throw Error(ErrorKind::kUsage, "this preset is for models in slices")
         .in(Setting::kPreset)
         .found(asked.preset + ", and " + facts.path + " has none")
@@ -156,7 +156,49 @@ std::uint32_t prefetch_size_of(const EngineOptions& options, const PolicyPlan& p
         .found(std::to_string(*options.prefetch_size))
         .fix("leave it out, or give " + Setting::kPrefetch + " stream");
   }
-  return std::min(options.prefetch_size.value_or(experts::usual_prefetch_size(facts.experts)), facts.experts);
+  const bool as_preset = policies.device_preset != nullptr && options.prefetch.empty();
+  std::uint32_t usual = as_preset ? policies.device_preset->prefetch_size : 0;
+  if (usual == 0) usual = experts::usual_prefetch_size(facts.experts);
+  return std::min(options.prefetch_size.value_or(usual), facts.experts);
+}
+
+// The preset for a device that is asked for; null: none is.
+const experts::DevicePreset* device_preset_of(const EngineOptions& options) {
+  if (!experts::is_device_preset(options.preset)) return nullptr;
+  if (!has_device(options))
+    throw Error(ErrorKind::kUsage, "this preset is for a device beside the host, and there is none")
+        .in(Setting::kPreset)
+        .expected(Setting::kDevice + " emulated beside it, or another preset")
+        .found(options.preset)
+        .fix("add " + Setting::kDevice + " emulated");
+  const experts::DevicePreset& preset = experts::find_device_preset(options.preset);
+  if (options.prefetch.empty() &&
+      experts::find_prefetch(preset.prefetch).needs != experts::PrefetchNeeds::kNothing)
+    throw Error(ErrorKind::kUsage, fmt::format("{} reads ahead by {}, which must know another text",
+                                               preset.name, preset.prefetch))
+        .in(Setting::kPreset)
+        .expected(Setting::kPrefetch + " none beside it")
+        .found("none given")
+        .fix("add " + Setting::kPrefetch + " none");
+  return &preset;
+}
+
+// The parts that a device adds. A placement that the user names holds for prompts, too.
+void choose_device(const EngineOptions& options, const experts::DevicePreset* preset, PolicyPlan& plan) {
+  plan.device_preset = preset;
+  const std::string_view cache = !options.device_cache.empty() ? std::string_view(options.device_cache)
+                                 : preset != nullptr           ? preset->device_cache
+                                                               : kDeviceCache;
+  plan.device_cache = &experts::find_cache(cache);
+  if (cache == "static-popular")
+    throw Error(ErrorKind::kUsage, "this cache needs to know how often each expert is used, as replays do")
+        .in(Setting::kDeviceCache)
+        .found(std::string(preset != nullptr ? preset->name : cache))
+        .fix("use another cache, or replay a trace: sluice simulate " + flag(Setting::kRanksOf) + " FILE");
+  plan.device_may_rest = preset == nullptr && options.device_cache.empty() && options.placement.empty();
+  if (preset == nullptr || preset->prefill_placement.empty() || !options.placement.empty()) return;
+  plan.prefill_placement = &experts::find_placement(preset->prefill_placement);
+  plan.prefill_from = preset->prefill_from;
 }
 
 PolicyPlan without_loss(PolicyPlan policies, const EngineOptions& options) {
@@ -198,9 +240,10 @@ std::string PolicyPlan::played() const { return script ? "recorded from " + scri
 
 PolicyPlan choose_policies(const EngineOptions& options, bool packed_states, bool sliced) {
   const std::string_view asked = options.preset.empty() ? "auto" : std::string_view(options.preset);
-  const bool chosen = asked != "auto";
-  const experts::Preset& preset =
-      experts::find_preset(!chosen && packed_states && options.keep == Keep::kFull ? "zipmoe" : asked);
+  const experts::DevicePreset* const of_device = device_preset_of(options);
+  const bool chosen = asked != "auto" && of_device == nullptr;
+  const bool pools = !chosen && packed_states && options.keep == Keep::kFull;
+  const experts::Preset& preset = pools ? experts::find_preset("zipmoe") : experts::host_preset(asked);
   const auto either = [](const std::string& given, std::string_view of_preset) {
     return given.empty() ? of_preset : std::string_view(given);
   };
@@ -217,13 +260,16 @@ PolicyPlan choose_policies(const EngineOptions& options, bool packed_states, boo
   // missing slices that other experts would replace are not worth reading; and the model's routers predict
   // nothing about routing that is played.
   const bool replaced = (sliced && plan.router->lossy) || plan.router->scripted;
-  plan.prefetch = &experts::find_prefetch(
-      either(options.prefetch, chosen || options.recording > 0 || replaced ? preset.prefetch : "stream"));
+  const bool idle = chosen || options.recording > 0 || replaced;
+  plan.prefetch = &experts::find_prefetch(either(options.prefetch, of_device ? of_device->prefetch
+                                                                   : idle    ? preset.prefetch
+                                                                             : "stream"));
   plan.scheduler = &experts::find_scheduler(either(options.scheduler, preset.scheduler));
   const bool device = has_device(options);
-  plan.placement =
-      &experts::find_placement(either(options.placement, device ? kDevicePlacement : preset.placement));
-  if (device) plan.device_cache = &experts::find_cache(either(options.device_cache, kDeviceCache));
+  plan.placement = &experts::find_placement(either(options.placement, of_device ? of_device->placement
+                                                                      : device  ? kDevicePlacement
+                                                                                : preset.placement));
+  if (device) choose_device(options, of_device, plan);
   plan.limits = options.limits;
   plan.limits.mode = options.constraint.value_or(preset.constraint);
   plan.cache_aware = options.cache_aware;

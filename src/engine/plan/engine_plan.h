@@ -17,6 +17,7 @@
 #include "device/emulated/emulated_spec.h"
 #include "engine/plan/options.h"
 #include "experts/combination.h"
+#include "experts/device_presets.h"
 #include "experts/registry.h"
 
 namespace sluice::model {
@@ -51,8 +52,13 @@ struct PolicyPlan {
   const experts::SchedulerPolicy* scheduler = nullptr;
   const experts::PrefetchPolicy* prefetch = nullptr;
   const experts::PlacementPolicy* placement = nullptr;
-  const experts::CachePolicy* device_cache = nullptr;  // null: there is no device
-  experts::PrecisionRule precision;                    // kFull: no slices
+  // Without a device all of these are null, or as they are here.
+  const experts::CachePolicy* device_cache = nullptr;
+  const experts::DevicePreset* device_preset = nullptr;         // null: none was named
+  const experts::PlacementPolicy* prefill_placement = nullptr;  // of prompts from …
+  std::uint32_t prefill_from = 1;                               // … so many tokens on; null: as all
+  bool device_may_rest = false;  // nobody has said what it is to do: it is left alone where it does not help
+  experts::PrecisionRule precision;  // kFull: no slices
   experts::ConstraintConfig limits;
   experts::CacheAwareRules cache_aware;
   experts::SlicesConfig slices;
@@ -60,6 +66,7 @@ struct PolicyPlan {
   std::shared_ptr<const experts::RoutingScript> script;  // for the router recorded, else null
   experts::Parts kept;                                   // parts of an expert that caches keep
 
+  std::string_view preset_name() const { return device_preset ? device_preset->name : preset->name; }
   // Tokens that are decoded one by one are computed otherwise than in a prompt: by another precision or other
   // experts.
   bool decodes_otherwise() const;

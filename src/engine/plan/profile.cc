@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "base/error.h"
@@ -15,15 +14,8 @@
 namespace sluice::engine {
 namespace {
 
-constexpr int kVersion = 1;
-constexpr double kMostSeconds = 1e6;
+constexpr int kVersion = 2, kOldest = 1;
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 50;
-
-Json to_json(const Measured& value) { return {{"median", value.median}, {"spread", value.spread}}; }
-
-Measured measured_of(const JsonObject& object) {
-  return {object.real("median", 0, kMostSeconds), object.real("spread", 0, kMostSeconds)};
-}
 
 void check_same(const std::string& name, const char* what, const std::string& expected,
                 const std::string& found) {
@@ -36,15 +28,6 @@ void check_same(const std::string& name, const char* what, const std::string& ex
 }
 
 }  // namespace
-
-Measured measured(std::vector<double> samples) {
-  SLUICE_CHECK(!samples.empty());
-  std::sort(samples.begin(), samples.end());
-  const auto at = [&](double share) {
-    return samples[static_cast<std::size_t>(std::lround(share * static_cast<double>(samples.size() - 1)))];
-  };
-  return {at(0.5), (at(0.9) - at(0.1)) / 2};
-}
 
 experts::ExpertCosts Profile::costs() const {
   experts::ExpertCosts costs;
@@ -70,6 +53,12 @@ experts::ExpertCosts Profile::costs() const {
     costs.run.fixed = std::max(0.0, p.median - costs.run.per_token);
   }
   return costs;
+}
+
+experts::ExpertCosts Profile::device_costs() const {
+  experts::ExpertCosts all = costs();
+  if (device) device->put_costs(all);
+  return all;
 }
 
 ProfiledModel profiled_model(const store::Checkpoint& checkpoint, const model::Model& model,
@@ -119,12 +108,8 @@ Json to_json(const Profile& profile) {
   json["merge"] = to_json(profile.merge);
   json["latency"] = to_json(profile.latency);
   json["rest"] = to_json(profile.rest);
-  json["p_of_tokens"] = Json::array();
-  for (const auto& [tokens, time] : profile.p_of_tokens) {
-    Json entry = to_json(time);
-    entry["tokens"] = tokens;
-    json["p_of_tokens"].push_back(std::move(entry));
-  }
+  json["p_of_tokens"] = to_json(profile.p_of_tokens);
+  if (profile.device) json["device"] = to_json(*profile.device);
   if (!profile.ranks.empty()) json["ranks"] = profile.ranks;
   return json;
 }
@@ -140,11 +125,12 @@ void check_version(const JsonObject& object, const std::string& name) {
         .expected("what sluice profile writes")
         .found("an object without \"profile\"")
         .fix("measure: sluice profile MODEL " + flag(Setting::kOutput) + " FILE.json");
-  if (object.integer("profile", 0, kMostCount) != kVersion)
+  const std::int64_t version = object.integer("profile", 0, kMostCount);
+  if (version < kOldest || version > kVersion)
     throw Error(ErrorKind::kUnsupported, "a profile of another version")
         .in(name)
-        .expected(std::to_string(kVersion))
-        .found(std::to_string(object.integer("profile", 0, kMostCount)))
+        .expected(fmt::format("{} or {}", kOldest, kVersion))
+        .found(std::to_string(version))
         .fix("measure again: sluice profile MODEL " + flag(Setting::kOutput) + " FILE.json");
 }
 
@@ -162,20 +148,6 @@ ProfiledModel model_of(const JsonObject& model) {
           static_cast<Bytes>(model.integer("full", 0, kMostBytes)),
           static_cast<Bytes>(model.integer("sm", 0, kMostBytes)),
           static_cast<Bytes>(model.integer("exp", 0, kMostBytes))};
-}
-
-std::vector<std::pair<std::uint32_t, Measured>> times_of_tokens(const JsonObject& object,
-                                                                const std::string& name) {
-  const Json* const list = object.find("p_of_tokens");
-  if (list == nullptr || !list->is_array()) object.fail("p_of_tokens", "an array");
-  std::vector<std::pair<std::uint32_t, Measured>> times;
-  for (const Json& entry : *list) {
-    const JsonObject one(entry, name + ": p_of_tokens");
-    const auto tokens = static_cast<std::uint32_t>(one.integer("tokens", 1, kMostCount));
-    if (!times.empty() && tokens <= times.back().first) one.fail("tokens", "ascending numbers");
-    times.emplace_back(tokens, measured_of(one));
-  }
-  return times;
 }
 
 std::vector<double> ranks_of(const JsonObject& object, std::uint32_t experts) {
@@ -211,7 +183,8 @@ Profile profile_from_json(const Json& json, const std::string& name) {
   profile.merge = measured_of(object.object("merge"));
   if (object.find("latency") != nullptr) profile.latency = measured_of(object.object("latency"));
   profile.rest = measured_of(object.object("rest"));
-  profile.p_of_tokens = times_of_tokens(object, name);
+  profile.p_of_tokens = times_of_tokens(object, "p_of_tokens");
+  if (object.find("device") != nullptr) profile.device = device_profile_of(object.object("device"));
   profile.ranks = ranks_of(object, profile.model.experts);
   return profile;
 }

@@ -4,11 +4,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/bytes.h"
 #include "base/json/json.h"
+#include "engine/plan/device_profile.h"
 #include "experts/schedule/expert_costs.h"
 
 namespace sluice::fetch {
@@ -22,12 +22,6 @@ class Checkpoint;
 }
 
 namespace sluice::engine {
-
-// Seconds: the median of repeated runs, and half the distance from the first to the ninth decile.
-struct Measured {
-  double median = 0, spread = 0;
-};
-Measured measured(std::vector<double> samples);  // at least one sample
 
 // What a profile was measured for. Costs of another model, store or machine are useless.
 struct ProfiledModel {
@@ -51,16 +45,21 @@ struct Profile {
   Measured c;      // decoding one exponent chunk on one thread, all threads busy
   Measured merge;  // merging one tensor on one thread, all threads busy
   Measured p;      // computing one expert for one token
-  std::vector<std::pair<std::uint32_t, Measured>> p_of_tokens;  // the same for more tokens, ascending
+  TimesOfTokens p_of_tokens;  // the same for more tokens
   // Computing one expert in the view `packed` for one token, if it has that view.
   std::optional<Measured> p_packed;
   // What reading one expert by itself takes longer than its share of many: the disk's answer to a question.
   Measured latency;  // 0 in profiles of before it was measured
   Measured rest;     // one decode step without its routed experts: attention, dense layers, head
 
+  // Costs of one device, if the profile was measured with one; a profile of version 1 has none.
+  std::optional<DeviceProfile> device;
+
   std::vector<double> ranks;  // f of SPEC §1.8 from recorded routing of one sequence; may be empty
 
   experts::ExpertCosts costs() const;  // in the form that schedulers take
+  // With those of the device, if there is one, and the host's beside it.
+  experts::ExpertCosts device_costs() const;
 };
 
 ProfiledModel profiled_model(const store::Checkpoint& checkpoint, const model::Model& model,

@@ -35,6 +35,19 @@ Profile example() {
   return profile;
 }
 
+DeviceProfile example_device() {
+  return {.device = "emulated:link=1000000B/s",
+          .expert = 1000,
+          .row = 64,
+          .host = {{1, {3e-3, 1e-4}}, {4, {5e-3, 1e-4}}},
+          .run = {{1, {1e-3, 1e-5}}, {4, {1e-3, 1e-5}}, {16, {2e-3, 0}}},
+          .idle = {2e6, 1e-5},
+          .busy = {1e6, 2e-5},
+          .attention = {{1, {1e-4, 0}}},
+          .predict = {5e-6, 0},
+          .sync = {3e-5, 1e-6}};
+}
+
 TEST(Measured, IsMedianAndHalfTheMiddleEightTenths) {
   const Measured nine = measured({5, 1, 9, 3, 7, 2, 8, 4, 6});
   EXPECT_EQ(nine.median, 5);
@@ -54,6 +67,59 @@ TEST(Profile, ComesBackFromItsJson) {
   EXPECT_EQ(costs.fetch.workers, 2u);
   EXPECT_NEAR(costs.run.of(1), 1e-3, 1e-12);
   EXPECT_NEAR(costs.run.of(4), 1.3e-3, 1e-12);
+}
+
+TEST(Profile, ComesBackWithItsDevice) {
+  Profile profile = example();
+  profile.device = example_device();
+  const Json json = to_json(profile);
+  const Profile back = profile_from_json(json, "p.json");
+  EXPECT_EQ(to_json(back), json);
+  EXPECT_EQ(back.device, profile.device);
+  const experts::ExpertCosts costs = back.device_costs();
+  EXPECT_EQ(costs.run.of(1), 3e-3);
+  EXPECT_NEAR(costs.run.of(2), 3e-3 + 2e-3 / 3, 1e-15);
+  EXPECT_EQ(costs.device.run.of(4), 1e-3);
+  EXPECT_NEAR(costs.device.transfer, 2e-5 + 1e-3, 1e-15);
+  EXPECT_NEAR(costs.device.row, 64e-6, 1e-15);
+  EXPECT_EQ(costs.device.gate.of(7), 1e-4);
+  EXPECT_EQ(costs.device.predict, 5e-6);
+  EXPECT_EQ(costs.device.sync, 3e-5);
+  EXPECT_NEAR(profile.costs().run.of(1), 1e-3, 1e-12);  // without the device: as it was
+}
+
+TEST(Profile, OfVersionOneIsRead) {
+  Json json = to_json(example());
+  json["profile"] = 1;
+  const Profile back = profile_from_json(json, "p.json");
+  EXPECT_FALSE(back.device);
+  EXPECT_EQ(to_json(back), to_json(example()));
+}
+
+TEST(Profile, ADeviceThatIsWrongIsOneErrorThatNamesTheField) {
+  Profile profile = example();
+  profile.device = example_device();
+  for (const char* key : {"name", "expert", "row", "host", "run", "link", "attention", "predict", "sync"}) {
+    Json json = to_json(profile);
+    json["device"].erase(key);
+    EXPECT_THAT(error_of([&] { profile_from_json(json, "p.json"); }), HasSubstr(key));
+  }
+  const auto with = [&](const char* pointer, const Json& value) {
+    Json json = to_json(profile);
+    at_pointer(json, pointer) = value;
+    return error_of([&] { profile_from_json(json, "p.json"); });
+  };
+  EXPECT_THAT(with("/device/host/1/median", 1e-3), HasSubstr("below"));
+  EXPECT_THAT(with("/device/run/2/tokens", 4), HasSubstr("ascending"));
+  EXPECT_THAT(with("/device/link/busy/bytes_per_s", 0), HasSubstr("bytes_per_s"));
+  EXPECT_THAT(with("/device/link/idle/latency_s", -1), HasSubstr("latency_s"));
+  EXPECT_THAT(with("/device/run", Json::array()), HasSubstr("at least one"));
+}
+
+TEST(TimesOfTokens, NoiseIsMadeMonotone) {
+  TimesOfTokens times = {{1, {3, 0}}, {2, {2, 0}}, {4, {4, 0}}, {8, {3.5, 0}}};
+  make_monotone(times);
+  EXPECT_EQ(times, (TimesOfTokens{{1, {3, 0}}, {2, {3, 0}}, {4, {4, 0}}, {8, {4, 0}}}));
 }
 
 TEST(Profile, OfBeforeLatencyWasMeasuredIsRead) {
@@ -89,7 +155,7 @@ TEST(Profile, AnythingWrongIsOneErrorThatNamesTheField) {
   };
   EXPECT_THAT(with("/u/median", -1.0), HasSubstr("median"));
   EXPECT_THAT(with("/c/spread", std::numeric_limits<double>::quiet_NaN()), HasSubstr("spread"));
-  EXPECT_THAT(with("/profile", 2), HasSubstr("another version"));
+  EXPECT_THAT(with("/profile", 3), HasSubstr("another version"));
   EXPECT_THAT(with("/p_of_tokens/1/tokens", 1), HasSubstr("ascending"));
   EXPECT_THAT(with("/model/layers", "x"), HasSubstr("layers"));
   EXPECT_THAT(with("/machine/threads", 0), HasSubstr("threads"));

@@ -14,6 +14,7 @@ ExpertStatistics Statistics::total() const {
   sum.wasted_bytes += decode.wasted_bytes;
   sum.policy_s += decode.policy_s;
   sum.demand_s += decode.demand_s;
+  sum.device_wait_s += decode.device_wait_s;
   sum.demand_arrived += decode.demand_arrived;
   sum.slices += decode.slices;
   sum.steps += decode.steps;

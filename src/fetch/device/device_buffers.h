@@ -23,7 +23,7 @@ class DeviceBuffers {
   };
   Taken take();  // the one that was given back first. REQUIRES: any()
   void give(std::uint32_t index, const device::Event& idle);
-  device::Address first() const { return address_.front(); }
+  device::Address address(std::size_t index) const { return address_.at(index); }
   bool any() const { return !free_.empty(); }
   std::size_t free() const { return free_.size(); }
   std::size_t size() const { return idle_.size(); }

@@ -33,6 +33,12 @@ Bytes DeviceStore::buffer_bytes(const ExpertStore& host) {
   return DeviceView::buffer_bytes(std::max(host.bytes_per_expert(), host.largest_read()));
 }
 
+void DeviceStore::bring(std::span<const experts::DeviceUpdate> start) {
+  SLUICE_CHECK(experts_.empty() && uses_.empty(), "an event has begun");
+  for (const experts::DeviceUpdate& one : start) updates_.push_back(one.id);
+  begin_updates();
+}
+
 void DeviceStore::release_host(const experts::EventOutcome& host) {
   std::vector<ExpertId> changed = host.reduced;
   for (const experts::Eviction& eviction : host.evicted) changed.push_back(eviction.id);

@@ -53,6 +53,9 @@ class DeviceStore {
   ~DeviceStore();  // waits for copies in flight
   static Bytes buffer_bytes(const ExpertStore& host);
 
+  // What the cache behind the plans begins with: updates of no event. No event has begun.
+  void bring(std::span<const experts::DeviceUpdate> start);
+
   // An event: its calls come in this order.
   //
   // Before ExpertStore::prepare(): copies from host memory that the outcome changes end, or are given up.
@@ -90,9 +93,8 @@ class DeviceStore {
   // experts; what is not named again is given up.
   void prefetch(std::span<const experts::ExpertId> ids);
 
-  // Where some expert will be, buffer_bytes() of it. REQUIRES: no event has begun.
-  Bytes bytes_each() const { return buffers_.bytes_each(); }
-  device::Address spare_buffer() const { return buffers_.first(); }
+  // The first or second place where some expert will be, for measurements. REQUIRES: no event has begun.
+  device::Address spare_buffer(std::size_t which) const { return buffers_.address(which); }
   bool stays(experts::ExpertId id) const;  // has a buffer of its own beyond the event
   const DeviceStoreCounters& counters() const { return counters_; }
   std::uint32_t slots() const { return slots_; }

@@ -13,8 +13,8 @@
 #include "engine/forward/unit/compute_unit.h"
 #include "engine/plan/options.h"
 #include "engine/plan/unit_parts.h"
-#include "experts/schedule/expert_costs.h"
 #include "fetch/device/device_store.h"
+#include "fetch/device/device_view.h"
 #include "kernels/context.h"
 
 namespace sluice::engine {
@@ -36,9 +36,14 @@ class DeviceUnit final : public ComputeUnit {
   // `pool`: of as many threads as the device's.
   static Bytes activation_bytes(ThreadPool& pool, const UnitParts& parts);
 
-  // Costs in seconds: copies of an expert and of little, and computing an expert of words for some numbers of
-  // tokens. `host` lends memory for one expert. No event runs, and none has run. Error(kIo), (kBudget).
-  experts::DeviceCosts measure(device::Accountant& host);
+  // For measurements, while no event runs and none has run. put_sample() copies an expert; compute_sample()
+  // computes it for some tokens, of which nobody sees the rows. The others copy into memory that nothing
+  // reads: the expert again, or a few bytes. `place` must live until the event is done. Error(kIo).
+  void put_sample(const fetch::PlacedExpert& place);
+  device::Event compute_sample(std::uint32_t tokens);
+  device::Event copy_sample(const fetch::PlacedExpert& place);
+  device::Event copy_little();
+  device::Event copy_little_back();
 
   void release_host(const experts::EventOutcome& host) override { store_.release_host(host); }
   void begin_event(const UnitEvent& event) override;
@@ -84,7 +89,6 @@ class DeviceUnit final : public ComputeUnit {
   void run(const Launch& launch, const device::Access& access) const;
   // With scratch in the device's memory.
   void run_mlp(const Mlp& mlp, std::size_t tokens, const device::Access& access) const;
-  void run_sample(device::Address expert, std::size_t tokens, const device::Access& access) const;
 
   device::Device& device_;
   const kernels::Context kernels_;
@@ -94,6 +98,8 @@ class DeviceUnit final : public ComputeUnit {
   fetch::DeviceStore store_;
   device::Block memory_;
   Layout layout_;
+  fetch::DeviceView sample_;
+  float little_ = 0;  // what copy_little() copies
   // The running event:
   std::size_t tokens_ = 0, launches_ = 0;
   std::vector<device::Ticket> sent_, returned_;

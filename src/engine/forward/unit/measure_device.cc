@@ -1,0 +1,143 @@
+#include "engine/forward/unit/measure_device.h"
+
+#include <algorithm>
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <future>
+#include <memory>
+#include <random>
+
+#include "base/error.h"
+#include "engine/forward/expert_samples.h"
+#include "engine/forward/unit/device_unit.h"
+#include "engine/forward/workspace.h"
+#include "fetch/memory/expert_store.h"
+#include "model/architecture.h"
+
+namespace sluice::engine {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using device::Event;
+
+// Seconds until the event that `start` gives is done. Meanwhile `beside` is called again and again.
+double seconds_until(const std::function<Event()>& start, const std::function<void()>& beside = {}) {
+  const auto ended = std::make_shared<std::promise<Clock::time_point>>();
+  const Clock::time_point begin = Clock::now();
+  const Event event = start();
+  event.on_done([ended](const std::optional<Error>&) { ended->set_value(Clock::now()); });
+  while (beside && !event.done()) beside();
+  event.wait();
+  return std::chrono::duration<double>(ended->get_future().get() - begin).count();
+}
+
+// Keeps a device computing and copying while the host is measured.
+class Load {
+ public:
+  Load(DeviceUnit& unit, const fetch::PlacedExpert& place) : unit_(unit), place_(place) {}
+  ~Load() {
+    for (const Event& event : events_) event.settled().wait();
+  }
+  void refill() {
+    while (!events_.empty() && events_.front().done()) events_.pop_front();
+    while (events_.size() < kDepth) {
+      events_.push_back(unit_.copy_sample(place_));
+      events_.push_back(unit_.compute_sample(1));
+    }
+  }
+
+ private:
+  static constexpr std::size_t kDepth = 6;
+  DeviceUnit& unit_;
+  const fetch::PlacedExpert& place_;
+  std::deque<Event> events_;
+};
+
+class Measurement {
+ public:
+  Measurement(const MeasureTools& tools, DeviceUnit& unit, const MeasureOptions& options)
+      : tools_(tools), unit_(unit), options_(options), samples_(tools, 0) {
+    const bool from_planes = tools.experts.can_be_packed();
+    std::mt19937_64 random(options.seed);
+    samples_.choose(random);
+    samples_.read(SampleRead::kBoth);
+    if (!from_planes) samples_.decode();
+    place_ = samples_.place(samples_.all()[0], from_planes);
+    unit_.put_sample(place_);
+  }
+
+  DeviceProfile run(const std::string& name) {
+    DeviceProfile profile;
+    profile.device = name;
+    profile.expert = place_.first_bytes() + place_.rest_bytes();
+    profile.row = tools_.model.config.hidden * sizeof(float);
+    profile.idle = link({});
+    profile.busy = link(on_host_);
+    profile.sync = median([&] { return seconds_until([&] { return unit_.copy_little_back(); }); });
+    seconds_until([&] { return unit_.compute_sample(1); }, on_host_);  // the first takes longer
+    for (const std::uint32_t tokens : measured_token_counts(tools_)) {
+      profile.run.emplace_back(tokens, median([&] {
+                                 return seconds_until([&] { return unit_.compute_sample(tokens); }, on_host_);
+                               }));
+      profile.host.emplace_back(tokens, host(tokens));
+      if (tokens <= tools_.positions)
+        profile.attention.emplace_back(tokens, median([&] {
+                                         return seconds_of([&] { tools_.layers_without_experts(tokens); }) /
+                                                tools_.model.config.sparse_layers();
+                                       }));
+    }
+    profile.predict = median([&] { return seconds_of(tools_.score_one_token); });
+    for (TimesOfTokens* times : {&profile.run, &profile.host, &profile.attention}) make_monotone(*times);
+    return profile;
+  }
+
+ private:
+  Measured median(const std::function<double()>& one) const {
+    std::vector<double> samples;
+    for (std::size_t i = 0; i < options_.repeats; ++i) {
+      stop_if(options_.stop);
+      samples.push_back(one());
+    }
+    return measured(std::move(samples));
+  }
+
+  LinkSpeed link(const std::function<void()>& beside) const {
+    const double few =
+        median([&] { return seconds_until([&] { return unit_.copy_little(); }, beside); }).median;
+    const double all =
+        median([&] { return seconds_until([&] { return unit_.copy_sample(place_); }, beside); }).median;
+    const auto bytes = static_cast<double>(place_.first_bytes() + place_.rest_bytes());
+    // Few bytes that take as long as all of them, or nearly, are noise.
+    constexpr double kMostRate = 1e12;
+    const double moving = std::max(few < all ? all - few : all, bytes / kMostRate);
+    return {bytes / moving, std::max(0.0, all - moving)};
+  }
+
+  Measured host(std::uint32_t tokens) {
+    fill_sample_inputs(tools_, tokens);
+    Load load(unit_, place_);
+    return median([&] {
+      load.refill();
+      return seconds_of([&] { engine::compute_sample(tools_, place_, tokens); });
+    });
+  }
+
+  const MeasureTools& tools_;
+  DeviceUnit& unit_;
+  const MeasureOptions& options_;
+  ExpertSamples samples_;
+  fetch::PlacedExpert place_;
+  const std::function<void()> on_host_ = [this] { engine::compute_sample(tools_, place_, 1); };
+};
+
+}  // namespace
+
+DeviceProfile measure_device(const MeasureTools& tools, DeviceUnit& unit, const std::string& name,
+                             const MeasureOptions& options) {
+  SLUICE_CHECK(options.repeats >= 1 && !tools.model.experts.empty());
+  fill_sample_inputs(tools, 1);
+  return Measurement(tools, unit, options).run(name);
+}
+
+}  // namespace sluice::engine

@@ -1,0 +1,134 @@
+// Costs of a device, measured with every kind of expert.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "base/error.h"
+#include "base/error_of.h"
+#include "base/files/scratch_directory.h"
+#include "engine/engine.h"
+#include "engine/engine_device.h"
+#include "engine/forward/measure_profile.h"
+#include "engine/plan/profile.h"
+#include "engine/run_report.h"
+#include "engine/watch/statistics.h"
+#include "experts/decision_log.h"
+#include "model/pack_plan.h"
+#include "store/pack/pack.h"
+#include "store/source/open_checkpoint.h"
+
+namespace sluice::engine {
+namespace {
+
+namespace fs = std::filesystem;
+using sluice::testing::error_of;
+using ::testing::HasSubstr;
+
+const fs::path kModels = fs::path(SLUICE_SOURCE_DIR) / "tests/golden/models";
+const std::string kFable = SLUICE_SOURCE_DIR "/models/fable-moe-18m";
+const std::string kUnpaced = "emulated:link=inf,compute=inf,latency=0us";
+
+class Opened {
+ public:
+  explicit Opened(const std::string& path)
+      : checkpoint_(store::open_checkpoint(path)), model_(model::describe_model(*checkpoint_)) {}
+
+  std::unique_ptr<Engine> engine(const std::string& device, std::optional<Profile> profile = {}) const {
+    EngineOptions options;
+    options.threads = 2;
+    options.memory = 256 * kMiB;
+    options.positions = 16;
+    options.chunk = 8;
+    options.device = device;
+    options.device_slots = 1;
+    options.profile = std::move(profile);
+    options.fetch.io = fetch::IoMode::kBuffered;
+    return std::make_unique<Engine>(*checkpoint_, model_, resolve(options, *checkpoint_, model_));
+  }
+
+ private:
+  std::unique_ptr<store::Checkpoint> checkpoint_;
+  model::Model model_;
+};
+
+void check(const DeviceProfile& device) {
+  for (const TimesOfTokens* times : {&device.host, &device.run, &device.attention}) {
+    ASSERT_EQ(times->size(), 4u);  // 1, 2, 4, 8: the chunk has room for eight
+    double least = 0;
+    for (const auto& [tokens, time] : *times) {
+      EXPECT_GT(time.median, 0);
+      EXPECT_GE(time.median, least);
+      least = time.median;
+    }
+  }
+  for (const LinkSpeed* link : {&device.idle, &device.busy}) EXPECT_GT(link->bytes_per_s, 0);
+  EXPECT_GT(device.sync.median, 0);
+  EXPECT_GT(device.predict.median, 0);
+}
+
+TEST(MeasureDevice, EveryModelHasCosts) {
+  int models = 0;
+  for (const auto& entry : fs::directory_iterator(kModels)) {
+    const std::string name = entry.path().filename();
+    if (entry.path().extension() == ".golden" || name.starts_with("switch")) continue;  // an encoder
+    SCOPED_TRACE(name);
+    const Opened model(entry.path());
+    const auto engine = model.engine(kUnpaced);
+    const Profile profile = *engine->report().profile;
+    check(profile.device.value());
+    EXPECT_GT(profile.device->expert, 0);
+    EXPECT_LE(profile.device->expert,
+              profile.model.full);  // experts of a directory begin anywhere in a block
+    EXPECT_EQ(to_json(profile_from_json(to_json(profile), "again")), to_json(profile));
+    ++models;
+  }
+  EXPECT_GE(models, 12);
+}
+
+// Packed experts cross the link packed and are computed so; of another codec they cross as words.
+TEST(MeasureDevice, ExpertsAreInTheViewThatIsComputedWith) {
+  const sluice::testing::ScratchDirectory directory;
+  for (const std::string codec : {"native", "zstd"}) {
+    SCOPED_TRACE(codec);
+    const std::string store = directory.file(codec + ".sluice");
+    store::PackOptions options;
+    options.codec = codec;
+    store::pack(kFable, store, model::pack_plan(model::describe_model(*store::open_checkpoint(kFable))),
+                options);
+    const auto engine = Opened(store).engine(kUnpaced);
+    const Profile profile = *engine->report().profile;
+    check(profile.device.value());
+    const Bytes packed = profile.model.sm + profile.model.exp;
+    EXPECT_EQ(profile.device->expert, engine->report().experts.can_be_packed() ? packed : profile.model.full);
+  }
+}
+
+TEST(MeasureDevice, WhatWasMeasuredIsNotCountedAndGivenCostsAreKept) {
+  const Opened model(kFable);
+  const auto engine = model.engine(kUnpaced);
+  const RunReport report = engine->report();
+  EXPECT_EQ(report.device->link_bytes(device::Traffic::kDemand), 0);
+  EXPECT_EQ(report.device->link_busy_s(), 0);
+  EXPECT_EQ(report.device->computed().pieces, 0u);
+  EXPECT_EQ(report.device->computed().busy_s, 0);
+  EXPECT_EQ(report.statistics.total().accesses, 0u);
+
+  Profile given = *report.profile;
+  given.device->host = {{1, {1, 0}}, {8, {2, 0}}};
+  const auto again = model.engine(kUnpaced, given);
+  EXPECT_EQ(again->report().profile->device, given.device);
+  EXPECT_EQ(again->report().device->computed().pieces, 0u);  // nothing was measured
+  const auto hash = [](const Engine& one) { return experts::hash_of(one.report().decider.policies().costs); };
+  EXPECT_EQ(hash(*again), experts::hash_of(given.device_costs()));
+  EXPECT_NE(hash(*again), hash(*engine));
+
+  EXPECT_THAT(error_of([&] { model.engine("emulated", given); }), HasSubstr("another device"));
+  given.device.reset();
+  EXPECT_THAT(error_of([&] { model.engine(kUnpaced, given); }), HasSubstr("no costs of a device"));
+}
+
+}  // namespace
+}  // namespace sluice::engine

@@ -1,0 +1,121 @@
+#include "engine/plan/device_profile.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+
+namespace sluice::engine {
+namespace {
+
+constexpr double kMostSeconds = 1e6;
+constexpr double kLeastRate = 1, kMostRate = 1e15;  // bytes a second
+constexpr std::int64_t kMostCount = 1 << 20;
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 50;
+
+experts::ComputeTime compute_time(const TimesOfTokens& times) {
+  experts::ComputeTime time;
+  for (const auto& [tokens, one] : times) time.measured.emplace_back(tokens, one.median);
+  return time;
+}
+
+Json to_json(const LinkSpeed& speed) {
+  return {{"bytes_per_s", speed.bytes_per_s}, {"latency_s", speed.latency_s}};
+}
+
+LinkSpeed link_speed_of(const JsonObject& object) {
+  return {object.real("bytes_per_s", kLeastRate, kMostRate), object.real("latency_s", 0, kMostSeconds)};
+}
+
+// Times of experts, of which there must be some, and which do not fall.
+TimesOfTokens rising_times(const JsonObject& object, const std::string& key) {
+  TimesOfTokens times = times_of_tokens(object, key);
+  const auto falls = [](const auto& a, const auto& b) { return a.second.median > b.second.median; };
+  if (times.empty() || std::ranges::adjacent_find(times, falls) != times.end())
+    object.fail(key, "at least one entry, and no time below that of fewer tokens");
+  return times;
+}
+
+}  // namespace
+
+Measured measured(std::vector<double> samples) {
+  SLUICE_CHECK(!samples.empty());
+  std::sort(samples.begin(), samples.end());
+  const auto at = [&](double share) {
+    return samples[static_cast<std::size_t>(std::lround(share * static_cast<double>(samples.size() - 1)))];
+  };
+  return {at(0.5), (at(0.9) - at(0.1)) / 2};
+}
+
+Json to_json(const Measured& value) { return {{"median", value.median}, {"spread", value.spread}}; }
+
+Measured measured_of(const JsonObject& object) {
+  return {object.real("median", 0, kMostSeconds), object.real("spread", 0, kMostSeconds)};
+}
+
+Json to_json(const TimesOfTokens& times) {
+  Json list = Json::array();
+  for (const auto& [tokens, time] : times) {
+    Json entry = to_json(time);
+    entry["tokens"] = tokens;
+    list.push_back(std::move(entry));
+  }
+  return list;
+}
+
+TimesOfTokens times_of_tokens(const JsonObject& object, const std::string& key) {
+  const Json* const list = object.find(key);
+  if (list == nullptr || !list->is_array()) object.fail(key, "an array");
+  TimesOfTokens times;
+  for (const Json& entry : *list) {
+    const JsonObject one(entry, object.name() + ": " + key);
+    const auto tokens = static_cast<std::uint32_t>(one.integer("tokens", 1, kMostCount));
+    if (!times.empty() && tokens <= times.back().first) one.fail("tokens", "ascending numbers");
+    times.emplace_back(tokens, measured_of(one));
+  }
+  return times;
+}
+
+void make_monotone(TimesOfTokens& times) {
+  double least = 0;
+  for (auto& [tokens, time] : times) least = time.median = std::max(time.median, least);
+}
+
+void DeviceProfile::put_costs(experts::ExpertCosts& costs) const {
+  costs.run = compute_time(host);
+  costs.device = {};
+  costs.device.run = compute_time(run);
+  costs.device.transfer = busy.seconds(expert);
+  costs.device.gate = compute_time(attention);
+  costs.device.sync = sync.median;
+  costs.device.predict = predict.median;
+  costs.device.row = static_cast<double>(row) / busy.bytes_per_s;
+}
+
+Json to_json(const DeviceProfile& profile) {
+  return {{"name", profile.device},
+          {"expert", profile.expert},
+          {"row", profile.row},
+          {"host", to_json(profile.host)},
+          {"run", to_json(profile.run)},
+          {"link", {{"idle", to_json(profile.idle)}, {"busy", to_json(profile.busy)}}},
+          {"attention", to_json(profile.attention)},
+          {"predict", to_json(profile.predict)},
+          {"sync", to_json(profile.sync)}};
+}
+
+DeviceProfile device_profile_of(const JsonObject& object) {
+  const JsonObject link = object.object("link");
+  return {.device = object.string("name"),
+          .expert = static_cast<Bytes>(object.integer("expert", 1, kMostBytes)),
+          .row = static_cast<Bytes>(object.integer("row", 1, kMostBytes)),
+          .host = rising_times(object, "host"),
+          .run = rising_times(object, "run"),
+          .idle = link_speed_of(link.object("idle")),
+          .busy = link_speed_of(link.object("busy")),
+          .attention = rising_times(object, "attention"),
+          .predict = measured_of(object.object("predict")),
+          .sync = measured_of(object.object("sync"))};
+}
+
+}  // namespace sluice::engine

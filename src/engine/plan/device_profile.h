@@ -1,0 +1,61 @@
+// What a device beside the host costs for one model, measured on this machine: the part of a profile that
+// placements and the modelled clock decide with. SPEC §3.2, §3.6 and §10 (G3, G8).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/json/json.h"
+#include "experts/schedule/expert_costs.h"
+
+namespace sluice::engine {
+
+// Seconds: the median of repeated runs, and half the distance from the first to the ninth decile.
+struct Measured {
+  double median = 0, spread = 0;
+  bool operator==(const Measured&) const = default;
+};
+Measured measured(std::vector<double> samples);  // at least one sample
+
+// By numbers of tokens, ascending.
+using TimesOfTokens = std::vector<std::pair<std::uint32_t, Measured>>;
+
+// A copy of b bytes takes latency_s + b / bytes_per_s.
+struct LinkSpeed {
+  double bytes_per_s = 0, latency_s = 0;
+  bool operator==(const LinkSpeed&) const = default;
+  double seconds(Bytes bytes) const { return latency_s + static_cast<double>(bytes) / bytes_per_s; }
+};
+
+struct DeviceProfile {
+  std::string device;    // its whole specification, as device::to_text() has it
+  Bytes expert = 0;      // that a copy of an expert moves, in the view that is computed with
+  Bytes row = 0;         // of one token's hidden state
+  TimesOfTokens host;    // computing one expert on the host, while the device copies and computes …
+  TimesOfTokens run;     // … and on the device, while the host computes. Times do not fall with the tokens
+  LinkSpeed idle, busy;  // host to device, alone and beside the host's experts; decisions use `busy`
+  TimesOfTokens attention;  // what a step has beside routed experts and head, for each sparse layer
+  Measured predict;         // scores of the next layer for one token
+  Measured sync;            // a few bytes, down to the host
+
+  bool operator==(const DeviceProfile&) const = default;
+  // Sets what placements and the modelled clock need: `run` of the host, and all of `device`.
+  void put_costs(experts::ExpertCosts& costs) const;
+};
+
+Json to_json(const Measured& value);
+Measured measured_of(const JsonObject& object);
+// An array of {"tokens", "median", "spread"}, ascending by tokens.
+Json to_json(const TimesOfTokens& times);
+TimesOfTokens times_of_tokens(const JsonObject& object, const std::string& key);
+
+Json to_json(const DeviceProfile& profile);
+// Error(kInvalid) naming the field if one is missing, negative, not finite, or falls where it must not.
+DeviceProfile device_profile_of(const JsonObject& object);
+// Makes times that fall with more tokens, which is noise, as long as those of fewer.
+void make_monotone(TimesOfTokens& times);
+
+}  // namespace sluice::engine

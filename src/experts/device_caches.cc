@@ -1,0 +1,23 @@
+#include "experts/device_caches.h"
+
+#include "experts/registry.h"
+
+namespace sluice::experts {
+
+std::vector<std::unique_ptr<Residency>> make_device_caches(const DeviceCaches& setting,
+                                                           const ExpertSizes& sizes) {
+  const std::uint32_t caches = find_cache(setting.cache).whole_layers ? 1 : setting.layers;
+  const std::uint32_t layers = setting.layers / caches;
+  std::vector<std::unique_ptr<Residency>> made;
+  for (std::uint32_t i = 0; i < caches; ++i) {
+    CacheConfig config{.seed = setting.seed};
+    config.layers = {i, layers, setting.experts};
+    config.workload = setting.workload;
+    config.workload.top_k = setting.top_k;
+    made.push_back(std::make_unique<Residency>(make_cache(setting.cache, config), sizes,
+                                               Bytes{setting.slots} * layers * setting.slot, Tier::kDevice));
+  }
+  return made;
+}
+
+}  // namespace sluice::experts

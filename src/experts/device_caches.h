@@ -1,0 +1,28 @@
+// The caches of a device, made alike for a run and for its replay. SPEC §3.5, §10 (G11).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "experts/cache/cache_policies.h"
+#include "experts/cache/residency.h"
+
+namespace sluice::experts {
+
+struct DeviceCaches {
+  std::string cache;                                 // of the registry
+  std::uint32_t layers = 0, experts = 0, top_k = 0;  // sparse layers, experts of each, of a token
+  std::uint32_t slots = 0;                           // of each layer
+  Bytes slot = 1;                                    // what a slot holds, in the unit of the sizes
+  std::uint64_t seed = 0;
+  WorkloadConfig workload = {};  // its top_k is set here
+};
+
+// One for each layer; for caches that keep whole layers one for all of them, of as many slots. `sizes` must
+// outlive them. Error(kUsage).
+std::vector<std::unique_ptr<Residency>> make_device_caches(const DeviceCaches& setting,
+                                                           const ExpertSizes& sizes);
+
+}  // namespace sluice::experts
