@@ -130,6 +130,24 @@ TEST(HybridReplay, PrefetchesByRecordedPredictions) {
   EXPECT_THAT(alone.err, HasSubstr("--ranks-of FILE"));
 }
 
+// The host's cache decides alone where nothing is on the device.
+TEST(HybridReplay, TheHostHasACacheOfItsOwn) {
+  const sluice::testing::ScratchDirectory directory;
+  const std::string host = "--cache lru --scope layer --capacity 12 --decisions ";
+  ASSERT_EQ(run(kSimulate + host + directory.file("alone")).code, 0);
+  ASSERT_EQ(run(kSimulate + host + directory.file("beside") +
+                " --machine dali-3090 --device-slots 0 --device-cache none --placement cpu")
+                .code,
+            0);
+  const auto lines = [&](const char* name) {
+    std::ifstream file(directory.file(name));
+    std::string text(std::istreambuf_iterator<char>(file), {});
+    return text.substr(text.find('\n'), text.rfind("# hash") - text.find('\n'));
+  };
+  EXPECT_EQ(lines("alone"), lines("beside"));
+  EXPECT_GT(lines("alone").size(), 10000u);
+}
+
 TEST(HybridReplay, RefusesWhatCannotBe) {
   const auto refused = [&](const std::string& flags, const std::string& why) {
     const Outcome outcome = run(kSimulate + flags);
@@ -144,7 +162,9 @@ TEST(HybridReplay, RefusesWhatCannotBe) {
   refused("--machine dali-3090 --prefetch none --device-slots 16 --device-memory 1GiB", "one size");
   refused("--device-slots 16", "needs a machine");
   refused("--machine slicemoe --device-slots 16", "no such machine");
-  refused("--machine dali-3090 --device-slots 16 --cache lru", "leave out");
+  refused("--machine dali-3090 --device-slots 16 --memory-experts 1GiB", "leave out");
+  refused("--machine dali-3090 --prefetch none --device-slots 16 --cache nonsense", "nonsense");
+  refused("--machine dali-3090 --prefetch none --device-slots 16 --capacity 1GiB", "how large its experts");
   refused("--machine dali-3090 --device-slots 16 --prefetch raw", "a .mrt trace, which has none");
   refused("--machine dali-3090 --device-slots 16 --prefetch fastest", "dali-residual");
   refused("--machine dali-3090 --device-slots 16 --preset d-fiddler", "--ranks-of");

@@ -25,6 +25,7 @@
 #include "experts/registry.h"
 #include "flags/number_range.h"
 #include "flags/output_path.h"
+#include "flags/pool_slots.h"
 #include "flags/split_list.h"
 #include "lab/machine/hybrid_machine.h"
 #include "lab/replay/batches.h"
@@ -37,10 +38,13 @@
 namespace sluice::app {
 namespace {
 
+// What runs where the user names every part by itself.
+constexpr experts::DevicePreset kNoPreset = {.name = "-", .device_cache = {}, .placement = {}};
+
 struct Row {
   const lab::HybridMachine* machine = nullptr;
   std::string preset;
-  std::uint32_t batch = 1;
+  std::optional<std::uint32_t> batch;  // empty: as it was recorded
   lab::HybridSettings settings;
   lab::HybridResult result;
 };
@@ -67,7 +71,9 @@ std::vector<std::uint32_t> slots_of(const HybridFlags& flags, const lab::HybridM
   if (flags.memories.empty() == flags.slots.empty())
     throw Error(ErrorKind::kUsage, "the device's cache has one size")
         .in(Setting::kDeviceSlots)
-        .expected(Setting::kDeviceSlots + " (of each layer) or " + Setting::kDeviceMemory);
+        .expected(Setting::kDeviceSlots + " (of each layer) or " + Setting::kDeviceMemory)
+        .found(flags.slots.empty() ? "neither" : "both")
+        .fix(flags.slots.empty() ? "add " + Setting::kDeviceSlots + " 16" : "leave one of them out");
   std::vector<std::uint32_t> slots;
   if (!flags.slots.empty()) slots = parse_numbers(flags.slots, Setting::kDeviceSlots, 0);
   if (!flags.memories.empty())
@@ -79,7 +85,8 @@ std::vector<std::uint32_t> slots_of(const HybridFlags& flags, const lab::HybridM
       throw Error(ErrorKind::kUsage, "a layer has fewer experts than that")
           .in(Setting::kDeviceSlots)
           .expected(fmt::format("at most {}", experts))
-          .found(std::to_string(one));
+          .found(std::to_string(one))
+          .fix(fmt::format("give {} for all of them", experts));
   return slots;
 }
 
@@ -87,22 +94,42 @@ std::vector<std::string> list_or(const std::string& list, Setting setting, std::
   return list.empty() ? std::vector<std::string>{std::string(otherwise)} : split_list(list, setting);
 }
 
+// The presets that are asked for; none where both parts of one are named.
+std::vector<const experts::DevicePreset*> presets_of(const HybridRequest& request, const HybridFlags& flags) {
+  if (request.presets.empty() && !flags.placement.empty() && !flags.caches.empty()) return {&kNoPreset};
+  std::vector<const experts::DevicePreset*> presets;
+  for (const std::string& name : list_or(request.presets, Setting::kPreset, "dali"))
+    presets.push_back(&experts::find_device_preset(name));
+  return presets;
+}
+
+// Empty: as it was recorded.
+std::vector<std::optional<std::uint32_t>> batches_of(const HybridFlags& flags) {
+  if (flags.batches.empty()) return {std::nullopt};
+  std::vector<std::optional<std::uint32_t>> batches;
+  for (const std::uint32_t one : parse_numbers(flags.batches, Setting::kBatch, 1)) batches.emplace_back(one);
+  return batches;
+}
+
 std::vector<Row> rows_of(const HybridRequest& request, const HybridFlags& flags,
                          const std::vector<lab::HybridMachine>& machines, const trace::TraceHeader& header) {
   std::vector<Row> rows;
   for (const lab::HybridMachine& machine : machines)
-    for (const std::uint32_t batch : flags.batches.empty() ? std::vector<std::uint32_t>{1}
-                                                           : parse_numbers(flags.batches, Setting::kBatch, 1))
+    for (const std::optional<std::uint32_t>& batch : batches_of(flags))
       for (const std::uint32_t slots : slots_of(flags, machine, header.layers, header.experts))
-        for (const std::string& name : list_or(request.presets, Setting::kPreset, "dali")) {
-          const experts::DevicePreset& preset = experts::find_device_preset(name);
+        for (const experts::DevicePreset* const one : presets_of(request, flags)) {
+          const experts::DevicePreset& preset = *one;
           const experts::PrefetchPolicy& prefetch = experts::find_prefetch(
               flags.prefetch.empty() ? preset.prefetch : std::string_view(flags.prefetch));
           const std::uint32_t size = preset.prefetch_size != 0 && flags.prefetch.empty()
                                          ? preset.prefetch_size
                                          : experts::usual_prefetch_size(header.experts);
           for (const std::string& cache : list_or(flags.caches, Setting::kDeviceCache, preset.device_cache)) {
-            Row row{.machine = &machine, .preset = name, .batch = batch, .settings = {}, .result = {}};
+            Row row{.machine = &machine,
+                    .preset = std::string(preset.name),
+                    .batch = batch,
+                    .settings = {},
+                    .result = {}};
             lab::HybridSettings& settings = row.settings;
             settings.placement = flags.placement.empty() ? preset.placement : flags.placement;
             settings.prefill_placement = flags.placement.empty() ? preset.prefill_placement : "";
@@ -112,6 +139,9 @@ std::vector<Row> rows_of(const HybridRequest& request, const HybridFlags& flags,
             settings.slots = slots;
             settings.prefetch = prefetch.name;
             settings.prefetch_size = static_cast<std::uint32_t>(flags.prefetch_size.value_or(size));
+            // An engine has a staging buffer more for each expert that it copies ahead.
+            const bool ahead = settings.prefetch != "none" && machine.buffers != experts::kAnyBuffers;
+            settings.buffers = machine.buffers + (ahead ? settings.prefetch_size : 0);
             settings.workload.window.steps = static_cast<std::uint32_t>(flags.w_size.value_or(4));
             settings.workload.window.swaps = static_cast<std::uint32_t>(flags.u_size.value_or(8));
             settings.workload.ema.swaps = static_cast<std::uint32_t>(flags.u_size.value_or(2));
@@ -121,6 +151,16 @@ std::vector<Row> rows_of(const HybridRequest& request, const HybridFlags& flags,
           }
         }
   return rows;
+}
+
+void check_can_be_batched(const lab::RoutedSteps& steps, std::uint32_t batch) {
+  for (const lab::RoutedStep& step : steps.steps)
+    if (step.sequences.size() > 1)
+      throw Error(ErrorKind::kUsage, "the trace was recorded in batches, which are replayed as they are")
+          .in(Setting::kBatch)
+          .expected("a trace with one sequence in each step")
+          .found(fmt::format("{}, and a step of {} sequences", batch, step.sequences.size()))
+          .fix("leave " + Setting::kBatch + " out");
 }
 
 // The recorded routing with what each row's prefetch needs, read and batched as rows ask for it.
@@ -156,12 +196,14 @@ class RoutingOfRows {
         print_warning("{} was cut off; its last step is left out", request_.trace);
       cut_off_ = at->second.cut_off;
     }
-    if (batched_of_ != std::pair(kind, row.batch)) {
-      batched_ = lab::batched(at->second, row.batch);
+    if (!row.batch) return at->second;
+    if (batched_of_ != std::pair(kind, *row.batch)) {
+      check_can_be_batched(at->second, *row.batch);
+      batched_ = lab::batched(at->second, *row.batch);
       if (batched_.steps.empty() && !request_.quiet)
-        print_warning("the trace has fewer than {} sequences", row.batch);
+        print_warning("the trace has fewer than {} sequences", *row.batch);
     }
-    batched_of_ = {kind, row.batch};
+    batched_of_ = {kind, *row.batch};
     return batched_;
   }
   bool cut_off() const { return cut_off_; }
@@ -180,12 +222,37 @@ std::vector<std::vector<double>> popularity_of(const std::string& path, const tr
   const std::unique_ptr<trace::RoutingTrace> trace = trace::open_trace(path);
   if (trace->header().layers != header.layers || trace->header().experts != header.experts)
     throw Error(ErrorKind::kInvalid, "the routing that says which experts are popular is of another model")
-        .in(path);
+        .in(path)
+        .expected(fmt::format("{} layers of {} experts", header.layers, header.experts))
+        .found(fmt::format("{} of {}", trace->header().layers, trace->header().experts));
   std::vector<std::vector<double>> counts(header.layers, std::vector<double>(header.experts));
   trace::TraceEvent event;
   while (trace->next(event))
     for (const experts::Choice& choice : event.choices) counts[event.layer][choice.expert] += 1;
   return counts;
+}
+
+// The host's cache of all rows. By bytes where the trace says sizes and nothing counts experts.
+std::optional<trace::TraceSizes> set_host(const HybridHostFlags& flags, const trace::TraceHeader& header,
+                                          std::vector<Row>& rows) {
+  lab::HybridHost host;
+  if (!flags.cache.empty()) host.cache = experts::find_cache(flags.cache).name;
+  host.by_layer = flags.scope == "layer";
+  if (flags.keep == "packed") host.keep = experts::Part::kSm | experts::Part::kExp;
+  if (!flags.pools.empty()) host.pools = parse_pool_slots(flags.pools);
+  const bool counts = flags.capacity.find_first_not_of("0123456789") == std::string::npos;
+  if (!flags.capacity.empty()) host.capacity = parse_size(flags.capacity, Setting::kCapacity);
+  const bool by_bytes = header.sizes && (flags.capacity.empty() || !counts);
+  if (!flags.capacity.empty() && !counts && !header.sizes)
+    throw Error(ErrorKind::kUsage, "the trace does not say how large its experts are")
+        .in(Setting::kCapacity)
+        .expected("a number of experts")
+        .found(flags.capacity)
+        .fix("give a number without a unit");
+  std::optional<trace::TraceSizes> sizes;
+  if (by_bytes) sizes = header.sizes;
+  for (Row& row : rows) row.settings.host = host;
+  return sizes;
 }
 
 double bytes_of(const Row& row, double seconds) {
@@ -237,7 +304,7 @@ Json row_json(const Row& row) {
   const lab::HybridPhase& decode = row.result.decode;
   return {{"machine", row.machine->name},
           {"preset", row.preset},
-          {"batch", row.batch},
+          {"batch", row.batch ? Json(*row.batch) : Json("recorded")},
           {"device_slots", row.settings.slots},
           {"device_cache", row.settings.device_cache},
           {"placement_policy", row.settings.placement},
@@ -275,9 +342,10 @@ void print_table(const trace::TraceHeader& header, const HybridRequest& request,
           static_cast<Bytes>(static_cast<double>(copies * row.machine->expert_bytes) / steps));
     };
     table.push_back(
-        {row.machine->name, row.preset, std::to_string(row.batch), std::to_string(row.settings.slots),
-         row.settings.device_cache, counts.assigned == 0 ? "-" : percent(counts.d_hit()),
-         percent(counts.a_hit()), percent(counts.token_hit()),
+        {row.machine->name, row.preset, row.batch ? std::to_string(*row.batch) : "-",
+         std::to_string(row.settings.slots), row.settings.device_cache,
+         counts.assigned == 0 ? "-" : percent(counts.d_hit()), percent(counts.a_hit()),
+         percent(counts.token_hit()),
          fmt::format("{:.2f}", static_cast<double>(counts.loads + counts.streamed + counts.updates) /
                                    (steps * header.layers)),
          bytes(counts.loads + counts.streamed), bytes(counts.updates), format_duration(counts.moe / steps),
@@ -358,13 +426,19 @@ void hybrid_replay(const HybridRequest& request, const HybridFlags& flags) {
   const trace::TraceHeader header = trace->header();
   std::vector<Row> rows = rows_of(request, flags, machines, header);
   if (!request.decisions.empty() && rows.size() != 1)
-    throw Error(ErrorKind::kUsage, "one log holds the decisions of one row").in(Setting::kDecisions);
+    throw Error(ErrorKind::kUsage, "one log holds the decisions of one row")
+        .in(Setting::kDecisions)
+        .expected("one machine, batch, size, preset and cache")
+        .found(fmt::format("{} rows", rows.size()))
+        .fix("name one of each, or leave " + Setting::kDecisions + " out");
   if (!request.decisions.empty()) check_new_file(request.decisions);
   if (!request.ranks_of.empty())
     for (Row& row : rows) row.settings.workload.popularity = popularity_of(request.ranks_of, header);
   check_output();
+  const std::optional<trace::TraceSizes> sizes = set_host(request.host, header, rows);
   RoutingOfRows routing(request, header, rows);
   for (Row& row : rows) {
+    row.settings.sizes = sizes ? &*sizes : nullptr;
     row.settings.transitions = routing.transitions();
     const lab::RoutedSteps& steps = routing.of(row);
     std::optional<OutputFile> log;

@@ -22,7 +22,13 @@ struct HybridFlags {
 // `flags` must outlive `command`.
 void add_hybrid_flags(Command& command, HybridFlags& flags);
 
+// The host's cache, as typed; empty: lru, one for all layers, of all experts in full, without pools.
+struct HybridHostFlags {
+  std::string cache, capacity, scope, keep, pools;
+};
+
 struct HybridRequest {
+  HybridHostFlags host;
   std::string trace, machine, presets, decisions, ranks_of;  // as typed; may be empty, except the trace
   std::uint32_t prefill = 0;  // tokens of each sequence that are its prompt, for traces without phases
   std::uint64_t seed = 0;

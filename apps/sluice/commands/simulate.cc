@@ -26,6 +26,7 @@
 #include "flags/common_flags.h"
 #include "flags/number_range.h"
 #include "flags/output_path.h"
+#include "flags/pool_slots.h"
 #include "flags/slice_effects.h"
 #include "flags/slice_flags.h"
 #include "flags/split_list.h"
@@ -80,35 +81,10 @@ void parse_capacity(const std::string& text, lab::ReplaySettings& settings) {
   settings.unit = bare ? lab::CapacityUnit::kExperts : lab::CapacityUnit::kBytes;
 }
 
-experts::PoolSlots parse_slots(const std::string& text) {
-  constexpr std::uint32_t kMost = 65536;
-  std::vector<std::uint32_t> numbers;
-  for (const std::string& part : split_list(text, Setting::kPools)) {
-    std::uint32_t number = 0;
-    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), number);
-    if (error != std::errc() || end != part.data() + part.size() || number > kMost) {
-      numbers.clear();
-      break;
-    }
-    numbers.push_back(number);
-  }
-  if (numbers.size() != 4)
-    throw Error(ErrorKind::kUsage, "these are not the slots of four pools")
-        .in(Setting::kPools)
-        .expected("four numbers up to 65536, F,C,S,E, such as 3,4,2,1")
-        .found(fmt::format("\"{}\"", text));
-  if (numbers == std::vector<std::uint32_t>(4))
-    throw Error(ErrorKind::kUsage, "pools without a slot cannot hold an expert")
-        .in(Setting::kPools)
-        .expected("at least one slot")
-        .found(fmt::format("\"{}\"", text));
-  return {numbers[0], numbers[1], numbers[2], numbers[3]};
-}
-
 // Where no capacity is given, a cache with pools has room for its slots.
 void fill_slots(const Options& options, lab::ReplaySettings& settings) {
   if (!experts::find_cache(settings.cache).pooled || options.pools.empty()) return;
-  settings.pools = parse_slots(options.pools);
+  settings.pools = parse_pool_slots(options.pools);
   settings.rules = options.rules;
 }
 
@@ -301,15 +277,20 @@ bool is_hybrid(const Options& options) {
   const std::string first = options.machine.machine.substr(0, options.machine.machine.find(','));
   if (!options.hybrid.asked() && !lab::is_hybrid_machine(first)) return false;
   if (first.empty())
-    throw Error(ErrorKind::kUsage, "a replay with a device needs a machine").in(Setting::kMachine);
-  if (!options.caches.empty() || !options.capacities.empty() || !options.pools.empty() ||
-      !options.timed.profile.empty() || !options.timed.memories.empty() || !options.machine.slices.empty() ||
-      !options.machine.shape.empty() || !options.scope.empty())
-    throw Error(ErrorKind::kUsage, "in a replay with a device the host holds all experts, in words")
+    throw Error(ErrorKind::kUsage, "a replay with a device needs a machine")
         .in(Setting::kMachine)
-        .fix("leave out " + Setting::kCache + ", " + Setting::kCapacity + ", " + Setting::kScope + ", " +
-             Setting::kPools + ", " + Setting::kProfile + ", " + Setting::kMemoryExperts + ", " +
-             Setting::kSlices + " and " + Setting::kShape);
+        .expected("a name such as dali-3090, or a JSON file: a machine, or a profile with a device")
+        .found("none")
+        .fix("add " + Setting::kMachine + " dali-3090");
+  if (!options.timed.profile.empty() || !options.timed.memories.empty() || !options.machine.slices.empty() ||
+      !options.machine.shape.empty())
+    throw Error(ErrorKind::kUsage,
+                "a replay with a device takes its costs from the machine, and whole experts")
+        .in(Setting::kMachine)
+        .expected("what `sluice simulate --help` lists under \"Host and device\", and the host's cache")
+        .found("flags of another kind of replay")
+        .fix("leave out " + Setting::kProfile + ", " + Setting::kMemoryExperts + ", " + Setting::kSlices +
+             " and " + Setting::kShape);
   if (!options.machine.router.empty() && options.machine.router != "exact")
     throw Error(ErrorKind::kUsage, "a replay with a device takes the routing as it was recorded")
         .in(Setting::kRouter)
@@ -321,11 +302,17 @@ bool is_hybrid(const Options& options) {
 void run(const Options& options) {
   if (is_hybrid(options)) {
     check_whole(options.slices);
-    return hybrid_replay(
-        {options.trace, options.machine.machine, options.timed.presets, options.decisions,
-         options.timed.ranks_of, static_cast<std::uint32_t>(options.machine.prefill.value_or(0)),
-         seed_of(options), options.common.json, options.common.quiet},
-        options.hybrid);
+    return hybrid_replay({{options.caches, options.capacities, options.scope, options.keep, options.pools},
+                          options.trace,
+                          options.machine.machine,
+                          options.timed.presets,
+                          options.decisions,
+                          options.timed.ranks_of,
+                          static_cast<std::uint32_t>(options.machine.prefill.value_or(0)),
+                          seed_of(options),
+                          options.common.json,
+                          options.common.quiet},
+                         options.hybrid);
   }
   if (options.machine.asked()) {
     if (!options.capacities.empty() || !options.pools.empty() || !options.timed.profile.empty() ||

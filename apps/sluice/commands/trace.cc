@@ -190,8 +190,9 @@ void add_trace(Command& app) {
   command->add_flag(Setting::kIgnoreEos, options->ignore_eos, "Go on after an end-of-text token");
   command->add_option(Setting::kDecisions, &options->decisions,
                       "Also write every decision of the caches to this new file");
-  add_engine_flags(*command, options->engine,
-                   {.seed = "Same seed, same random choices; default: 0", .plays_routing = true});
+  add_engine_flags(
+      *command, options->engine,
+      {.seed = "Same seed, same random choices; default: 0", .devices = true, .plays_routing = true});
   command->footer(
       "Examples:\n"
       "  sluice trace models/fable-moe-18m -p \"Once upon a time\" -n 200 -o fable.trace\n"

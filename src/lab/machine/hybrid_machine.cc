@@ -1,11 +1,16 @@
 #include "lab/machine/hybrid_machine.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <array>
 #include <filesystem>
+#include <utility>
 
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/setting.h"
+#include "engine/plan/device_memory_plan.h"
 
 namespace sluice::lab {
 namespace {
@@ -53,6 +58,14 @@ std::array<HybridMachine, 5> make_all() {
               {.fixed = 2000 * kMicro, .per_token = 500 * kMicro}, 400 * share * kMicro, 8000 * kMicro)};
 }
 
+// A line, or what was measured: "measured_s": [[tokens, seconds], …].
+Json time_json(const experts::ComputeTime& time) {
+  if (time.measured.empty()) return {{"fixed_s", time.fixed}, {"per_token_s", time.per_token}};
+  Json points = Json::array();
+  for (const auto& [tokens, seconds] : time.measured) points.push_back(Json::array({tokens, seconds}));
+  return {{"measured_s", std::move(points)}};
+}
+
 experts::ComputeTime line_of(const JsonObject& object) {
   return {.fixed = object.real("fixed_s", 0, kMost), .per_token = object.real("per_token_s", 0, kMost)};
 }
@@ -87,21 +100,31 @@ HybridMachine hybrid_machine_from_json(const Json& json, const std::string& path
 
 Json to_json(const HybridMachine& machine) {
   const experts::DeviceCosts& device = machine.costs.device;
+  Json run = time_json(device.run);
+  run.update({{"shared_s", device.shared.of(1)},
+              {"gate_s", device.gate.of(1)},
+              {"launch_s", device.launch},
+              {"sync_s", device.sync},
+              {"policy_s", device.policy},
+              {"predict_s", device.predict},
+              {"switch_s", device.stream_switch}});
   return {{"name", machine.name},
           {"expert_bits", machine.expert_bits},
           {"expert_bytes", machine.expert_bytes},
-          {"cpu", {{"fixed_s", machine.costs.run.fixed}, {"per_token_s", machine.costs.run.per_token}}},
-          {"device",
-           {{"fixed_s", device.run.fixed},
-            {"per_token_s", device.run.per_token},
-            {"shared_s", device.shared.fixed},
-            {"gate_s", device.gate.fixed},
-            {"launch_s", device.launch},
-            {"sync_s", device.sync},
-            {"policy_s", device.policy},
-            {"predict_s", device.predict},
-            {"switch_s", device.stream_switch}}},
+          {"cpu", time_json(machine.costs.run)},
+          {"device", std::move(run)},
           {"link", {{"transfer_s", device.transfer}, {"row_s", device.row}}}};
+}
+
+HybridMachine hybrid_machine_of(const engine::Profile& profile, const std::string& path) {
+  const engine::DeviceProfile& device = profile.device.value();
+  return {.name = path,
+          .expert_bits = 8.0 * sizeof(std::uint16_t) * static_cast<double>(device.expert) /
+                         static_cast<double>(std::max<Bytes>(profile.model.full, 1)),
+          .expert_bytes = device.expert,
+          .source = fmt::format("measured: {} beside {}", device.device, profile.machine.cpu),
+          .costs = profile.device_costs(),
+          .buffers = engine::kLeastStaging};
 }
 
 bool is_hybrid_machine(const std::string& name_or_file) {
@@ -109,7 +132,7 @@ bool is_hybrid_machine(const std::string& name_or_file) {
     if (machine.name == name_or_file) return true;
   if (!std::filesystem::is_regular_file(name_or_file)) return false;
   const Json json = read_json_file(name_or_file);
-  return json.is_object() && json.contains("link");
+  return json.is_object() && (json.contains("link") || json.contains("profile"));
 }
 
 HybridMachine find_hybrid_machine(const std::string& name_or_file) {
@@ -123,7 +146,17 @@ HybridMachine find_hybrid_machine(const std::string& name_or_file) {
         .in(Setting::kMachine)
         .expected(known + "or a JSON file")
         .found("\"" + name_or_file + "\"");
-  return hybrid_machine_from_json(read_json_file(name_or_file), name_or_file);
+  const Json json = read_json_file(name_or_file);
+  if (!json.is_object() || !json.contains("profile")) return hybrid_machine_from_json(json, name_or_file);
+  const engine::Profile profile = engine::profile_from_json(json, name_or_file);
+  if (!profile.device)
+    throw Error(ErrorKind::kInvalid, "the profile has no costs of a device")
+        .in(name_or_file)
+        .expected("a profile that was measured with " + flag(Setting::kDevice))
+        .found("one of the host alone")
+        .fix("measure again: sluice profile MODEL " + flag(Setting::kDevice) + " emulated " +
+             flag(Setting::kOutput) + " FILE.json");
+  return hybrid_machine_of(profile, name_or_file);
 }
 
 }  // namespace sluice::lab

@@ -8,7 +8,9 @@
 #include <string_view>
 
 #include "base/json/json.h"
+#include "engine/plan/profile.h"
 #include "experts/schedule/expert_costs.h"
+#include "experts/schedule/hybrid_timeline.h"
 
 namespace sluice::lab {
 
@@ -17,7 +19,9 @@ struct HybridMachine {
   double expert_bits = 16;          // of a weight
   Bytes expert_bytes = 0;           // that a copy moves
   std::string source = {};          // where the costs are from
-  experts::ExpertCosts costs = {};  // seconds; `fetch` is unused: the host holds all experts
+  experts::ExpertCosts costs = {};  // seconds; `fetch` is unused: reads of the host are not timed
+  // Copies that may be on the device before they are computed (HybridWork::buffers).
+  std::uint32_t buffers = experts::kAnyBuffers;
 };
 
 // All are of DeepSeek-V2-Lite's expert, except the two whose names say Mixtral:
@@ -33,11 +37,17 @@ std::span<const HybridMachine> hybrid_machines();
 // {"transfer_s", "row_s"}}: numbers >= 0, all needed; transfer_s > 0. Error(kInvalid) naming `path` and the
 // field.
 HybridMachine hybrid_machine_from_json(const Json& json, const std::string& path);
+// As such a file has it; of a measured machine with "measured_s" in place of lines, which is not read.
 Json to_json(const HybridMachine& machine);
 
-// The preset with that name, or the file. Error(kUsage) for a name that is neither.
+// The machine that a profile was measured on, with its device: the costs by which a run with that profile
+// decides, and an engine's buffers. REQUIRES: profile.device.
+HybridMachine hybrid_machine_of(const engine::Profile& profile, const std::string& path);
+
+// The preset with that name, or the file: a machine, or a profile of version 2 with a device. Error(kUsage)
+// for a name that is neither; Error(kInvalid) for a profile without a device.
 HybridMachine find_hybrid_machine(const std::string& name_or_file);
-// Whether it is such a name, or a file that has a link.
+// Whether it is such a name, or such a file: one with a link, or a profile.
 bool is_hybrid_machine(const std::string& name_or_file);
 
 }  // namespace sluice::lab

@@ -6,6 +6,8 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/files/file.h"
+#include "base/files/scratch_directory.h"
 #include "experts/decision_log.h"
 
 namespace sluice::lab {
@@ -38,6 +40,38 @@ TEST(HybridMachine, AFileSaysTheSameAsItsText) {
       broken[part][key] = -1;
       EXPECT_THROW(hybrid_machine_from_json(broken, "here.json"), Error) << part << ' ' << key;
     }
+}
+
+TEST(HybridMachine, AProfileWithADeviceIsOne) {
+  engine::Profile profile;
+  profile.model.architecture = "fable";
+  profile.model.full = 2000;
+  profile.machine = {"a CPU", "avx2", "direct", 2};
+  profile.p_of_tokens = {{1, {9, 0}}};
+  engine::DeviceProfile device;
+  device.device = "emulated";
+  device.expert = 1000;
+  device.row = 8;
+  device.host = {{1, {2e-3, 0}}, {4, {3e-3, 0}}};
+  device.run = {{1, {1e-3, 0}}};
+  device.idle = {4e6, 1e-5};
+  device.busy = {2e6, 1e-5};
+  device.attention = {{1, {5e-4, 0}}};
+  profile.device = device;
+  const testing::ScratchDirectory directory;
+  const std::string path = directory.file("p.json");
+  write_file_atomically(path, engine::to_json(profile).dump());
+  EXPECT_TRUE(is_hybrid_machine(path));
+  const HybridMachine machine = find_hybrid_machine(path);
+  EXPECT_EQ(experts::hash_of(machine.costs), experts::hash_of(profile.device_costs()));
+  EXPECT_EQ(machine.expert_bytes, 1000u);
+  EXPECT_EQ(machine.expert_bits, 8);
+  EXPECT_EQ(machine.buffers, 2u);
+  EXPECT_EQ(machine.costs.run.of(4), 3e-3);
+  EXPECT_EQ(to_json(machine).at("cpu").at("measured_s").size(), 2u);
+  profile.device.reset();
+  write_file_atomically(path, engine::to_json(profile).dump());
+  EXPECT_THROW(find_hybrid_machine(path), Error);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "experts/combination.h"
 #include "experts/core/equal_sizes.h"
 #include "experts/decision_log.h"
+#include "experts/device_caches.h"
 #include "experts/layer_decider.h"
 #include "experts/registry.h"
 #include "kernels/elementwise/elementwise.h"
@@ -21,7 +22,7 @@ namespace {
 constexpr std::size_t kStepsBetweenStops = 64;
 
 void check(const HybridSettings& settings, const RoutedSteps& steps) {
-  experts::check_combination({.cache = "lru",
+  experts::check_combination({.cache = settings.host.cache,
                               .prefetch = settings.prefetch,
                               .placement = settings.placement,
                               .device_cache = settings.device_cache,
@@ -77,12 +78,37 @@ class HybridReplay {
   }
 
  private:
-  bool one_for_all() const { return experts::find_cache(settings_.device_cache).whole_layers; }
+  const experts::ExpertSizes& sizes() const {
+    return settings_.sizes != nullptr ? *settings_.sizes : counted_;
+  }
+
+  // Sizes of the whole experts of all layers, and of the largest.
+  struct Whole {
+    Bytes all = 0, largest = 0;
+  };
+  Whole whole() const {
+    Whole whole;
+    for (std::uint32_t layer = 0; layer < steps_.layers; ++layer)
+      for (std::uint32_t e = 0; e < steps_.experts; ++e) {
+        const Bytes bytes =
+            sizes().bytes({static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(e)}).full;
+        whole.all += bytes;
+        whole.largest = std::max(whole.largest, bytes);
+      }
+    return whole;
+  }
+
+  Bytes host_capacity() const {
+    return settings_.host.capacity.value_or(whole().all / (settings_.host.by_layer ? steps_.layers : 1));
+  }
 
   experts::LayerPolicies policies() const {
     experts::LayerPolicies policies;
-    policies.residencies.push_back(std::make_unique<experts::Residency>(
-        experts::make_cache("lru", {}), sizes_, Bytes{steps_.layers} * steps_.experts));
+    experts::CacheConfig host{.keep = settings_.host.keep, .seed = settings_.seed};
+    if (settings_.host.pools) host.pools.slots = {*settings_.host.pools};
+    for (std::uint32_t i = 0; i < (settings_.host.by_layer ? steps_.layers : 1); ++i)
+      policies.residencies.push_back(std::make_unique<experts::Residency>(
+          experts::make_cache(settings_.host.cache, host), sizes(), host_capacity()));
     policies.placement = experts::find_placement(settings_.placement).make();
     policies.costs = settings_.costs;
     experts::DevicePolicies& device = policies.device.emplace();
@@ -93,36 +119,29 @@ class HybridReplay {
       device.prefetch = experts::find_prefetch(settings_.prefetch)
                             .make({.seed = settings_.seed, .transitions = settings_.transitions});
     device.prefetch_size = settings_.prefetch_size;
-    const std::uint32_t caches = one_for_all() ? 1 : steps_.layers, layers = steps_.layers / caches;
-    for (std::uint32_t i = 0; i < caches; ++i) {
-      experts::CacheConfig config{.seed = settings_.seed};
-      config.layers = {i, layers, steps_.experts};
-      config.workload = settings_.workload;
-      config.workload.top_k = steps_.top_k;
-      device.residencies.push_back(
-          std::make_unique<experts::Residency>(experts::make_cache(settings_.device_cache, config), sizes_,
-                                               Bytes{settings_.slots} * layers, experts::Tier::kDevice));
-    }
+    device.buffers = settings_.buffers;
+    device.host_may_lack = settings_.host.capacity.has_value();
+    device.residencies = experts::make_device_caches({.cache = settings_.device_cache,
+                                                      .layers = steps_.layers,
+                                                      .experts = steps_.experts,
+                                                      .top_k = steps_.top_k,
+                                                      .slots = settings_.slots,
+                                                      .slot = whole().largest,
+                                                      .seed = settings_.seed,
+                                                      .workload = settings_.workload},
+                                                     sizes());
     return policies;
   }
 
   void write_heading() {
     if (!log_) return;
-    experts::DecisionSetting setting{.cache = "lru",
-                                     .scope = "global",
-                                     .capacity = Bytes{steps_.layers} * steps_.experts,
-                                     .seed = settings_.seed};
-    setting.device = {.cache = settings_.device_cache,
-                      .placement = settings_.placement,
-                      .scope = one_for_all() ? "global" : "layer",
-                      .capacity = Bytes{settings_.slots} * (one_for_all() ? steps_.layers : 1),
-                      .slots = {},
-                      .profile = experts::hash_of(settings_.costs)};
-    if (settings_.prefetch != "none") {
-      setting.device->prefetch = settings_.prefetch;
-      setting.device->prefetch_size = settings_.prefetch_size;
-    }
-    log_(experts::decision_heading(setting));
+    log_(experts::decision_heading({.cache = settings_.host.cache,
+                                    .scope = settings_.host.by_layer ? "layer" : "global",
+                                    .capacity = host_capacity(),
+                                    .keep = settings_.host.keep,
+                                    .seed = settings_.seed,
+                                    .pools = settings_.host.pools,
+                                    .device = experts::device_setting(decider_.policies())}));
     line_.clear();
     experts::append_start(line_, decider_.device()->start());
     if (!line_.empty()) log_(line_);
@@ -154,13 +173,22 @@ class HybridReplay {
     before_ = clock.now();
   }
 
-  // Scores are the recorded weights of the chosen experts; all others are 0.
-  const experts::LayerDecision& decide(const RoutedLayer& routed, std::uint32_t layer) {
+  void find_scores(const RoutedLayer& routed) {
     const std::uint32_t tokens = routed.tokens();
+    if (!routed.logits.empty()) {
+      scores_ = routed.logits;
+      kernels::softmax_rows({}, scores_.data(), tokens, steps_.experts);
+      return;
+    }
     scores_.assign(std::size_t{tokens} * steps_.experts, 0);
     for (std::uint32_t t = 0; t < tokens; ++t)
       for (std::uint32_t c = routed.begin[t]; c < routed.begin[t + 1]; ++c)
         scores_[std::size_t{t} * steps_.experts + routed.choices[c].expert] = routed.choices[c].weight;
+  }
+
+  const experts::LayerDecision& decide(const RoutedLayer& routed, std::uint32_t layer) {
+    const std::uint32_t tokens = routed.tokens();
+    find_scores(routed);
     decider_.follow(
         {.layer = layer, .experts = steps_.experts, .tokens = tokens, .scores = scores_, .spans = spans_},
         routed.choices, routed.begin);
@@ -195,7 +223,7 @@ class HybridReplay {
   const HybridSettings& settings_;
   const std::function<void(std::string_view)>& log_;
   const HybridWatch& watch_;
-  const experts::EqualSizes sizes_{{.full = 1}};  // capacities count experts
+  const experts::EqualSizes counted_{{.full = 1, .sm = 1, .exp = 0}};  // every expert counts 1
   experts::LayerDecider decider_;
   HybridResult result_;
   double before_ = 0;

@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "experts/cache/cache_policies.h"
+#include "experts/core/pools.h"
 #include "experts/device_decider.h"
 #include "experts/layer_decider.h"
 #include "experts/prefetch/prefetch.h"
@@ -17,14 +19,26 @@
 
 namespace sluice::lab {
 
+// The host's own cache. Its capacity is in the unit of HybridSettings::sizes.
+struct HybridHost {
+  std::string cache = "lru";
+  bool by_layer = false;               // one for each layer; else one for all
+  std::optional<Bytes> capacity = {};  // of each cache; empty: of all experts
+  experts::Parts keep = experts::Part::kFull;
+  std::optional<experts::PoolSlots> pools = {};  // for zip-pools, which needs them
+};
+
 struct HybridSettings {
+  HybridHost host = {};
+  const experts::ExpertSizes* sizes = nullptr;  // of the trace; null: capacities count experts
   std::string placement = "greedy";
   std::string prefill_placement = {};  // empty: as `placement`
   std::uint32_t prefill_from = 1;      // tokens of a prompt from which on that holds
   std::string device_cache = "workload-ema";
-  std::uint32_t slots = 0;          // of the device's cache, for each layer
-  std::string prefetch = "none";    // to the device
-  std::uint32_t prefetch_size = 1;  // experts of a layer, at most
+  std::uint32_t slots = 0;                       // of the device's cache, for each layer
+  std::uint32_t buffers = experts::kAnyBuffers;  // HybridWork::buffers
+  std::string prefetch = "none";                 // to the device
+  std::uint32_t prefetch_size = 1;               // experts of a layer, at most
   // For `stat`; it must outlive the replay.
   const experts::ExpertTransitions* transitions = nullptr;
   experts::WorkloadConfig workload = {};
@@ -52,9 +66,10 @@ struct HybridResult {
 using HybridWatch =
     std::function<void(const RoutedStep&, const experts::LayerDecision&, const experts::DeviceDecider&)>;
 
-// The host has room for all experts. Caches are kept over sequence ends. `log` as in replay(). Error(kUsage)
-// for a combination that cannot be (experts/combination.h), an oracle, a cache that follows popularity
-// without counts, and a prefetch by predicted scores where `steps` have none (they are taken as those of its
+// Scores are those that the engine had, where the trace has logits; else the recorded weights of the chosen
+// experts, and 0 for the others. Caches are kept over sequence ends. `log` as in replay(). Error(kUsage) for
+// a combination that cannot be (experts/combination.h), an oracle, a cache that follows popularity without
+// counts, and a prefetch by predicted scores where `steps` have none (they are taken as those of its
 // predictor); Error(kInterrupted).
 HybridResult replay_hybrid(const RoutedSteps& steps, const HybridSettings& settings,
                            const std::function<void(std::string_view)>& log = {},

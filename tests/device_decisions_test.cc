@@ -1,0 +1,186 @@
+// A run with a device and the replay of its trace decide alike, in both tiers, from one profile (SPEC I6, §10
+// G8). Through the built program.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "base/json/json.h"
+#include "packed_model.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using sluice::Json;
+using sluice::program::content_of;
+using sluice::program::kModel;
+using sluice::program::memory;
+using sluice::program::Outcome;
+using sluice::program::PackedModelTest;
+using sluice::program::run;
+using sluice::program::run_json;
+
+const std::string kDevice = " --device emulated:link=inf,compute=inf,latency=0us";
+
+const std::vector<std::string> kTexts = {
+    "The sea was calm, and the old man",
+    "A fox went out",
+    "It was the best house in the village, with a red roof",
+    "Once upon a time",
+};
+
+class DeviceDecisions : public PackedModelTest {
+ protected:
+  // A profile of the model in which both units have work: computing on the host takes 2 ms and 1 ms a token,
+  // on the device .4 ms, and a copy 3 ms.
+  static std::string profile_of(const std::string& model) {
+    const std::string name = file(fs::path(model).filename().string() + ".json");
+    if (fs::exists(name)) return name;
+    Json profile = run_json("profile " + model + kDevice + " --repeats 1 -o " + file("measured.json"));
+    fs::remove(file("measured.json"));
+    Json& device = profile["device"];
+    device["host"] = Json::array();
+    for (const int tokens : {1, 4, 16})
+      device["host"].push_back({{"tokens", tokens}, {"median", 2e-3 + 1e-3 * tokens}, {"spread", 0}});
+    device["run"] = Json::array({{{"tokens", 1}, {"median", 4e-4}, {"spread", 0}},
+                                 {{"tokens", 16}, {"median", 6e-4}, {"spread", 0}}});
+    device["link"]["busy"] = {{"bytes_per_s", device["expert"].get<double>() / 2.9e-3}, {"latency_s", 1e-4}};
+    device["attention"] = Json::array({{{"tokens", 1}, {"median", 1e-3}, {"spread", 0}}});
+    device["sync"]["median"] = 2e-4;
+    std::ofstream(name) << profile;
+    return name;
+  }
+
+  struct Case {
+    std::string model, policies;  // of the device, as both commands take them
+    std::string host = " --memory " + memory(40);
+    std::size_t batch = 1;
+    int seed = 1;
+  };
+
+  void expect_same(const Case& one) {
+    SCOPED_TRACE(one.model + one.policies + one.host + " B " + std::to_string(one.batch) + " seed " +
+                 std::to_string(one.seed));
+    for (const char* name : {"a.trace", "ran", "replayed"}) fs::remove(file(name));
+    std::string prompts;
+    for (std::size_t i = 0; i < one.batch; ++i)
+      prompts += " -p '" + kTexts[(i + static_cast<std::size_t>(one.seed)) % kTexts.size()] + "'";
+    const Json ran =
+        run_json("trace " + one.model + prompts + " -n 12 --temp 0.9 --ignore-eos --seed " +
+                 std::to_string(one.seed) + kDevice + one.policies + one.host + " --profile " +
+                 profile_of(one.model) + " -o " + file("a.trace") + " --decisions " + file("ran"));
+    const Json& setting = ran.at("run");
+    std::string host = " --cache " + setting.at("cache").get<std::string>() + " --scope " +
+                       setting.at("scope").get<std::string>() + " --keep " +
+                       setting.at("keep").get<std::string>() + " --capacity " +
+                       std::to_string(setting.at("capacity").get<std::uint64_t>()) + "B";
+    if (setting.contains("pools")) {
+      std::string slots;
+      for (const Json& one_pool : setting["pools"]["slots"])
+        slots += (slots.empty() ? " --pools " : ",") + std::to_string(one_pool.get<int>());
+      host += slots;
+    }
+    const Json replayed = run_json("simulate --trace " + file("a.trace") + " --machine " +
+                                   profile_of(one.model) + one.policies + host + " --seed " +
+                                   std::to_string(one.seed) + " --decisions " + file("replayed"));
+    const std::string log = content_of(file("ran"));
+    EXPECT_EQ(log, content_of(file("replayed")));
+    EXPECT_GT(log.size(), 2000u);
+    const Json& row = replayed.at("results").at(0);
+    EXPECT_EQ(ran.at("decisions"), row.at("decisions"));
+    EXPECT_EQ(setting.at("device").at("profile"), row.at("profile").at("hash"));
+    EXPECT_NE(log.find("profile=" + row.at("profile").at("hash").get<std::string>()), std::string::npos);
+    on_device_ += log.find(" device ") != std::string::npos;
+    on_both_ += log.find(" hit ") != std::string::npos && log.find(" device ") != std::string::npos;
+    brought_ += log.find(" bring ") != std::string::npos;
+    ++cases_;
+  }
+
+  void TearDown() override {
+    if (cases_ == 0) return;
+    std::cout << cases_ << " runs, " << on_device_ << " with experts on the device, " << on_both_
+              << " on both units, " << brought_ << " with updates\n";
+  }
+  int cases_ = 0, on_device_ = 0, on_both_ = 0, brought_ = 0;
+};
+
+TEST_F(DeviceDecisions, ReplayDecidesWhatTheRunDecided) {
+  const std::vector<std::string> caches = {"workload-ema", "workload-window", "lru", "hybrimoe",
+                                           "d-hybrimoe",   "static-layers",   "none"},
+                                 placements = {"ratio-prefix", "greedy",      "device",  "two-pointer",
+                                               "threshold",    "layer-split", "optimal", "beam"};
+  std::size_t next = 0;  // samples the pairs: their numbers have no common divisor
+  for (const int seed : {1, 2, 3})
+    for (const std::size_t batch : {std::size_t{1}, std::size_t{4}, std::size_t{16}})
+      for (int i = 0; i < 2; ++i, ++next)
+        expect_same({.model = kModel,
+                     .policies = " --device-cache " + caches[next % caches.size()] + " --placement " +
+                                 placements[next % placements.size()] + " --device-slots " +
+                                 std::to_string(next % 3 * 5),
+                     .batch = batch,
+                     .seed = seed});
+  EXPECT_GE(on_device_, 12);
+  EXPECT_GE(on_both_, 8);
+  EXPECT_GE(brought_, 3);
+}
+
+TEST_F(DeviceDecisions, WithEveryKindOfHost) {
+  const std::string policies = " --device-cache workload-ema --placement ratio-prefix --device-slots 6";
+  expect_same({.model = kModel, .policies = policies, .host = " --memory " + memory(30) + " --chunk 5"});
+  expect_same({.model = kModel, .policies = policies, .host = " --cache-scope layer --memory " + memory(40)});
+  expect_same({.model = store(), .policies = policies, .host = " --preset zipmoe --memory " + memory(34)});
+  expect_same({.model = store(),
+               .policies = policies,
+               .host = " --cache lru --keep packed --memory " + memory(34),
+               .batch = 4});
+  EXPECT_EQ(on_both_, 4);
+}
+
+TEST_F(DeviceDecisions, TwoStartsDecideAlikeAndTheHashIsTold) {
+  const std::string common = "run " + kModel + " -p 'Once upon a time' -n 16 --temp 0 --memory " +
+                             memory(40) + kDevice + " --device-slots 5 --capacity 12MiB --profile " +
+                             profile_of(kModel) + " --decisions ";
+  const Json one = run_json(common + file("one"));
+  run_json(common + file("two"));
+  EXPECT_EQ(content_of(file("one")), content_of(file("two")));
+  EXPECT_FALSE(one.at("profile").at("measured").get<bool>());
+  EXPECT_NE(content_of(file("one")).find(" profile=" + one.at("profile").at("hash").get<std::string>()),
+            std::string::npos);
+}
+
+TEST_F(DeviceDecisions, AStoreKeepsTheCostsOfItsDevice) {
+  const std::string packed = file("kept.sluice");
+  fs::copy(store(), packed, fs::copy_options::recursive);
+  const std::string common =
+      "run " + packed + " -p Once -n 4 --temp 0 --memory " + memory(40) + " --device-slots 4";
+  const Json first = run_json(common + kDevice), again = run_json(common + kDevice);
+  EXPECT_TRUE(first.at("profile").at("measured").get<bool>());
+  EXPECT_FALSE(again.at("profile").at("measured").get<bool>());
+  EXPECT_EQ(first.at("profile").at("hash"), again.at("profile").at("hash"));
+  const Json other = run_json(common + " --device emulated:link=inf,compute=inf,latency=1us");
+  EXPECT_TRUE(other.at("profile").at("measured").get<bool>());
+  fs::remove_all(packed);
+}
+
+TEST_F(DeviceDecisions, RefusesWhatCannotBe) {
+  const auto refused = [&](const std::string& command, const std::string& why) {
+    const Outcome outcome = run(command);
+    EXPECT_NE(outcome.code, 0) << command;
+    EXPECT_NE(outcome.err.find(why), std::string::npos) << command << "\n" << outcome.err;
+  };
+  ASSERT_EQ(run("profile " + kModel + " --repeats 1 -q -o " + file("host.json")).code, 0);
+  const std::string request = "run " + kModel + " -p Once -n 2 --profile ";
+  refused(request + file("host.json") + kDevice, "no costs of a device");
+  refused(request + profile_of(kModel) + " --device emulated:link=1GB/s", "another device");
+  fs::remove(file("b.trace"));
+  ASSERT_EQ(run("trace " + kModel + " -p Once -p The -n 3 --ignore-eos -q -o " + file("b.trace")).code, 0);
+  const std::string simulate = "simulate --trace " + file("b.trace") +
+                               " --device-cache lru --placement greedy --device-slots 2 --machine ";
+  refused(simulate + file("host.json"), "no costs of a device");
+  refused(simulate + profile_of(kModel) + " --batch 2", "recorded in batches");
+}
+
+}  // namespace
