@@ -2,6 +2,8 @@
 // what cannot be is refused.
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -16,6 +18,7 @@ using sluice::program::kModel;
 using sluice::program::Outcome;
 using sluice::program::PackedModelTest;
 using sluice::program::run;
+using sluice::program::run_json;
 
 class RunDevice : public PackedModelTest {};
 
@@ -46,8 +49,9 @@ TEST_F(RunDevice, LogitsAreEqualByteForByte) {
 }
 
 TEST_F(RunDevice, TheReportCountsWhatWasAsked) {
-  const Outcome outcome = run("run " + kModel + " -p Once -n 12 --temp 0 --json --device-slots 0" + kUnpaced +
-                              " --placement device");
+  const Outcome outcome =
+      run("run " + kModel + " -p Once -n 12 --temp 0 --json --prefetch none --device-slots 0" + kUnpaced +
+          " --placement device");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const Json json = Json::parse(outcome.out);
   const Json& placement = json.at("placement");
@@ -63,6 +67,109 @@ TEST_F(RunDevice, TheReportCountsWhatWasAsked) {
   EXPECT_EQ(device.at("valid_times"), false);  // nothing is paced
 }
 
+TEST_F(RunDevice, PresetsForADeviceRun) {
+  const std::string request = "run " + kModel + " -p 'Once upon a time' -n 12 --temp 0 --memory 48MiB";
+  const Json host = run_json(request);
+  const std::map<std::string, std::string> placements = {{"dali", "greedy"},
+                                                         {"dali-plus", "ratio-prefix"},
+                                                         {"d-naive", "cpu"},
+                                                         {"d-greedy", "greedy"},
+                                                         {"cpu-moe", "cpu"},
+                                                         {"ncmoe", "layer-split"},
+                                                         {"gpu-lru", "device"},
+                                                         {"d-llamacpp", "layer-split"},
+                                                         {"d-ktransformers", "layer-split"},
+                                                         {"hybrimoe", "two-pointer"},
+                                                         {"d-hybrimoe", "threshold"},
+                                                         {"d-greedy+pre", "greedy"}};
+  for (const auto& [name, placement] : placements) {
+    SCOPED_TRACE(name);
+    const Json both = run_json(request + kUnpaced + " --device-slots 8 --prefetch none --preset " + name);
+    EXPECT_EQ(both.at("tokens"), host.at("tokens"));
+    EXPECT_EQ(both.at("preset"), name);
+    EXPECT_EQ(both.at("placement").at("policy"), placement);
+    EXPECT_EQ(both.at("device").at("rests"), false);
+    if (name == "hybrimoe") {  // as the preset reads ahead
+      const Json ahead = run_json(request + kUnpaced + " --device-slots 8 --preset hybrimoe");
+      EXPECT_EQ(ahead.at("tokens"), host.at("tokens"));
+      EXPECT_EQ(ahead.at("experts").at("prefetch").at("policy"), "raw");
+    }
+    if (placement == "cpu") {
+      EXPECT_EQ(both.at("placement").at("device"), 0);
+    }
+    if (placement == "device" || placement == "layer-split") {
+      EXPECT_GT(both.at("placement").at("device"), 0);
+    }
+  }
+}
+
+// A copy takes 5 ms, computing an expert here a few tens of microseconds, and nothing stays there.
+TEST_F(RunDevice, AutoLeavesADeviceAloneThatDoesNotHelp) {
+  const std::string request = "run " + kModel +
+                              " -p 'Once upon a time' -n 4 --temp 0 --memory 48MiB --chunk 4" +
+                              " --device emulated:link=1GB/s,latency=5ms,compute=1GB/s --device-slots 0";
+  const Json rests = run_json(request);
+  EXPECT_EQ(rests.at("device").at("rests"), true);
+  EXPECT_EQ(rests.at("placement").at("policy"), "cpu");
+  EXPECT_EQ(rests.at("placement").at("device"), 0);
+  EXPECT_EQ(rests.at("device").at("link").at("demand"), 0);
+  const Outcome told = run(request);
+  EXPECT_NE(told.err.find("left alone"), std::string::npos) << told.err;
+  const Json asked = run_json(request + " --placement device");
+  EXPECT_EQ(asked.at("device").at("rests"), false);
+  EXPECT_EQ(asked.at("placement").at("host"), 0);
+}
+
+TEST_F(RunDevice, APlanSaysWhereBytesLieAndWhatMoreWouldBring) {
+  const std::string request = "plan " + kModel + kUnpaced + " --memory 48MiB --device-memory 8MiB";
+  const Json device = run_json(request).at("device");
+  const Json& names = device.at("memory").at("by_name");
+  EXPECT_LE(names.at("activations").get<std::int64_t>() + names.at("staging").get<std::int64_t>() +
+                names.at("experts").get<std::int64_t>(),
+            device.at("memory").at("budget").get<std::int64_t>());
+  EXPECT_GT(device.at("slots"), 0);
+  for (const char* what : {"decode", "prompt", "twice_memory", "twice_link"})
+    for (const char* time : {"host_s", "device_s", "both_s"}) EXPECT_GT(device.at(what).at(time), 0) << what;
+  EXPECT_GE(device.at("twice_memory").at("resident"), device.at("decode").at("resident"));
+  const Outcome told = run(request);
+  for (const char* row :
+       {"device memory", "twice the memory", "twice the link", "dense weights and the key/value"})
+    EXPECT_NE(told.out.find(row), std::string::npos) << row << "\n" << told.out;
+}
+
+TEST_F(RunDevice, TheDoctorShowsADeviceThatWasMeasured) {
+  ASSERT_EQ(run("profile " + kModel + kUnpaced + " --repeats 1 -q -o " + file("device.json")).code, 0);
+  ASSERT_EQ(run("profile " + kModel + " --repeats 1 -q -o " + file("alone.json")).code, 0);
+  const Outcome device = run("doctor --profile " + file("device.json")),
+                alone = run("doctor --profile " + file("alone.json"));
+  EXPECT_NE(device.out.find("emulated:link=inf"), std::string::npos) << device.out;
+  EXPECT_NE(device.out.find("GB/s"), std::string::npos) << device.out;
+  EXPECT_NE(alone.out.find("has no costs of a device"), std::string::npos) << alone.out;
+  EXPECT_NE(run("doctor --profile " + kModel + "/config.json").err.find("not a profile"), std::string::npos);
+}
+
+TEST_F(RunDevice, TheExpertMapShowsBothMemories) {
+  const Outcome outcome = run("run " + kModel + " -p Once -n 8 --temp 0 --memory 48MiB --show-experts" +
+                              kUnpaced + " --placement device --device-cache lru --device-slots 4");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("D on the device and in memory: "), std::string::npos) << outcome.err;
+  EXPECT_EQ(outcome.err.find("D on the device and in memory: 0; d on the device alone: 0"),
+            std::string::npos);
+  EXPECT_NE(outcome.err.find("idle "), std::string::npos);
+}
+
+TEST_F(RunDevice, StoresInSlicesAreRefused) {
+  const std::string sliced = file("slices.sluice");
+  ASSERT_EQ(run("pack " + kModel + " -o " + sliced + " --slices 8/4 --quiet").code, 0);
+  for (const std::string flags : {"--precision high", "--preset slicemoe", "--precision low --cache lru"}) {
+    const Outcome outcome = run("run " + sliced + " -p Once -n 2" + kUnpaced + " " + flags);
+    EXPECT_EQ(outcome.code, 2) << outcome.err;
+    EXPECT_TRUE(outcome.out.empty());
+    EXPECT_NE(outcome.err.find("--device: a device takes whole experts"), std::string::npos) << outcome.err;
+    EXPECT_NE(outcome.err.find("a store in slices"), std::string::npos) << outcome.err;
+  }
+}
+
 TEST_F(RunDevice, RefusesWhatCannotBe) {
   const std::string request = "run " + kModel + " -p Once -n 2 ";
   const std::vector<std::pair<std::string, std::string>> refused = {
@@ -71,7 +178,15 @@ TEST_F(RunDevice, RefusesWhatCannotBe) {
       {"--device emulated --device-slots 4000", "a layer does not have so many experts"},
       {"--device emulated --device-cache zip-pools", "--device-cache"},
       {"--device emulated --device-cache nonsense", "nonsense"},
+      {"--device emulated:link=2GB/s,", "no property behind it"},
+      {"--device emulated:", "no property behind it"},
       {"--device-memory 1MiB", "there is no device"},
+      {"--preset dali --prefetch none", "there is none"},
+      {"--preset dali --device emulated", "add --prefetch none"},
+      {"--preset d-moe-lightning --device emulated", "cannot run"},
+      {"--preset edgemoe --device emulated", "add --prefetch none"},
+      {"--preset d-fiddler --device emulated", "how often each expert is used"},
+      {"--device emulated --device-cache belady", "--device-cache"},
       {"--device none --device-slots 3", "there is no device"},
       {"--placement greedy", "there is none"},
   };

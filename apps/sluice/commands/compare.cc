@@ -47,7 +47,7 @@ std::vector<std::string> split_names(const std::string& text) {
   std::vector<std::string> names;
   std::istringstream words(text);
   for (std::string name; std::getline(words, name, ',');) {
-    experts::find_preset(name);  // Error(kUsage)
+    experts::host_preset(name);  // Error(kUsage)
     names.push_back(name);
   }
   if (names.empty())
@@ -161,7 +161,7 @@ void compare(const Options& options) {
   }
   if (names.empty()) contenders.push_back({kContract, open.checkpoint.get(), &open.model, settings.options});
   for (const std::string& name : names) {
-    const OpenModel& source = whole && experts::find_preset(name).whole_experts ? *whole : open;
+    const OpenModel& source = whole && experts::host_preset(name).whole_experts ? *whole : open;
     check_goes_with(name, engine::facts_of(*source.checkpoint, source.model), settings.options);
     contenders.push_back({name, source.checkpoint.get(), &source.model});
   }
@@ -214,6 +214,7 @@ void add_compare(Command& app) {
                    {.preset = fmt::format("{}, or what {} chooses", fmt::join(split_names(kPresets), ", "),
                                           mark(Setting::kMaxLoss)),
                     .seed = kSeedOfCaches,
+                    .devices = true,
                     .plays_routing = true});
   command->footer(
       "Presets are given as a list. Tokens after an end of text are generated, too. Presets that compute "

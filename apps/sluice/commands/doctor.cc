@@ -23,7 +23,9 @@
 #include "command.h"
 #include "device/gpu_info.h"
 #include "engine/plan/memory_plan.h"
+#include "engine/plan/profile.h"
 #include "flags/common_flags.h"
+#include "report/device_costs.h"
 #include "streams/terminal_columns.h"
 
 namespace sluice::app {
@@ -180,6 +182,25 @@ Finding check_gpus() {
   return {"gpu", true, fmt::format("{} ({})", text, device::gpu_runtime()), ""};
 }
 
+// The device that a profile was measured with.
+Finding check_device(const std::string& path) {
+  const engine::Profile profile = engine::profile_from_json(read_json_file(path), path);
+  if (!profile.device)
+    return {"device", false, path + " has no costs of a device",
+            "measure one: sluice profile MODEL " + flag(Setting::kDevice) + " emulated " +
+                flag(Setting::kOutput) + " FILE.json"};
+  std::string text;
+  for (const ReportRow& row : device_cost_rows(*profile.device))
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", row.name, row.text);
+  const auto& [tokens, here] = profile.device->host.back();
+  const double copy = profile.device->busy.seconds(profile.device->expert);
+  if (copy < here.median) return {"device", true, text, ""};
+  return {"device", false, text,
+          fmt::format("a copy takes longer than computing the expert here for {} tokens: only experts that "
+                      "stay on the device help",
+                      tokens)};
+}
+
 // ---- Report
 
 void print_json(const std::vector<Finding>& findings, const MemoryLimits& limits,
@@ -213,7 +234,7 @@ void print_lines(const std::vector<Finding>& findings, bool quiet) {
   std::cout << lines;
 }
 
-void doctor(const std::string& directory, const CommonFlags& common) {
+void doctor(const std::string& directory, const std::string& profile, const CommonFlags& common) {
   if (!std::filesystem::is_directory(directory)) {
     throw Error(ErrorKind::kNotFound, "no such directory")
         .in(directory)
@@ -230,6 +251,7 @@ void doctor(const std::string& directory, const CommonFlags& common) {
   findings.push_back(check_io_uring(probe));
   findings.push_back(check_direct_reads(directory, probe, alignment));
   findings.push_back(check_gpus());
+  if (!profile.empty()) findings.push_back(check_device(profile));
   if (common.json) {
     print_json(findings, limits, alignment);
   } else {
@@ -242,16 +264,19 @@ void doctor(const std::string& directory, const CommonFlags& common) {
 void add_doctor(Command& app) {
   struct Options {
     CommonFlags common;
-    std::string directory = ".";
+    std::string directory = ".", profile;
   };
   Command* command = app.add_command("doctor", "Check what this machine offers, and say what to change");
   auto options = std::make_shared<Options>();
   command->add_argument("DIRECTORY", &options->directory, "Where models lie: its disk is checked")
       ->show_default();
+  command->add_option(
+      Setting::kProfile, &options->profile,
+      "Also show what the device costs with which this profile was measured (sluice profile)");
   add_common_flags(*command, options->common,
                    {.json = "Print one JSON object", .quiet = "Print only what needs attention"});
   command->footer("Examples:\n  sluice doctor\n  sluice doctor /data/models --json");
-  command->callback([options] { doctor(options->directory, options->common); });
+  command->callback([options] { doctor(options->directory, options->profile, options->common); });
 }
 
 }  // namespace sluice::app

@@ -168,7 +168,8 @@ void add_eval(Command& app) {
   add_engine_flags(*command, options->engine,
                    {.seed = kSeedOfCaches,
                     .router = kRouterOfSteps,
-                    .context = "Refused: the context of eval is its window, " + Setting::kCtx});
+                    .context = "Refused: the context of eval is its window, " + Setting::kCtx,
+                    .devices = true});
   command->footer(
       "What is computed, and how it compares with other tools: docs/eval.md\n"
       "Examples:\n"

@@ -29,6 +29,7 @@
 #include "flags/number_range.h"
 #include "flags/sampling_flags.h"
 #include "model/architecture.h"
+#include "report/device_plan.h"
 #include "report/run_json.h"
 #include "report/run_report.h"
 #include "store/checkpoint.h"
@@ -156,7 +157,7 @@ std::vector<Held> held_by_cache(const engine::Engine& engine) {
 std::string policies_text(const engine::Engine& engine) {
   const engine::PolicyPlan& policies = engine.policies();
   std::string text = fmt::format(
-      "preset {}: router {}, cache {} ({}), scheduler {}, prefetch {}, placement {}", policies.preset->name,
+      "preset {}: router {}, cache {} ({}), scheduler {}, prefetch {}, placement {}", policies.preset_name(),
       policies.router->name, policies.cache->name, engine::cache_scope_name(engine.plan().cache_scope),
       policies.scheduler->name, policies.prefetch->name, policies.placement->name);
   if (policies.precision.mode != experts::PrecisionMode::kFull)
@@ -205,7 +206,7 @@ Json to_json(const engine::Engine& engine, std::size_t positions) {
   json["dense"] = {{"view", view_name(engine.report().dense_choice.view)},
                    {"why", engine.report().dense_choice.why}};
   json["minimum"] = memory.stated;
-  json["policies"] = {{"preset", policies.preset->name},
+  json["policies"] = {{"preset", policies.preset_name()},
                       {"router", policies.router->name},
                       {"cache", policies.cache->name},
                       {"cache_scope", engine::cache_scope_name(engine.plan().cache_scope)},
@@ -266,7 +267,10 @@ void plan(const Options& options) {
   keep_profile(flags, engine);
   check_identity(routing, options.trace, engine);
   if (flags.json) {
-    std::cout << to_json(engine, positions).dump() << '\n';
+    Json json = to_json(engine, positions);
+    if (engine.report().device != nullptr)
+      json["device"] = device_plan_json(engine.report(), static_cast<std::uint32_t>(options.batch));
+    std::cout << json.dump() << '\n';
     return;
   }
   Table table(terminal_columns(STDOUT_FILENO));
@@ -276,6 +280,9 @@ void plan(const Options& options) {
     add_pools(engine, *engine.report().pool_plan, table);
   else
     add_cache(engine, table);
+  if (engine.report().device != nullptr)
+    for (const ReportRow& row : device_plan_rows(engine.report(), static_cast<std::uint32_t>(options.batch)))
+      table.row(row.name, row.text);
   std::cout << table.text();
 }
 
@@ -299,13 +306,15 @@ void add_plan(Command& app) {
   add_engine_flags(
       *command, options->engine,
       {.seed = "Which experts costs are measured of at the start; default: 0",
-       .context = "Most tokens to plan for (see " + Setting::kTokens + "); default: the model's maximum"});
+       .context = "Most tokens to plan for (see " + Setting::kTokens + "); default: the model's maximum",
+       .devices = true});
   command->footer(
       "Flags of policies are those of run, and are planned for as a run would take them.\n"
       "Examples:\n"
       "  sluice plan qwen.sluice --memory 8GiB\n"
       "  sluice plan qwen.sluice --memory 8GiB --trace qwen.trace\n"
-      "  sluice plan sliced.sluice --memory 8GiB --preset slicemoe");
+      "  sluice plan sliced.sluice --memory 8GiB --preset slicemoe\n"
+      "  sluice plan qwen.sluice --memory 8GiB --device emulated --device-memory 2GiB");
   command->callback([options] { plan(*options); });
 }
 

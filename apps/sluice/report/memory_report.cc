@@ -59,6 +59,12 @@ std::string memory_line_short(const engine::RunReport& run, std::size_t columns)
                                        static_cast<double>(used) / static_cast<double>(kMiB))});
     length += parts.back().text.size();
   }
+  if (run.device != nullptr) {
+    const Bytes used = run.device->accountant().used();
+    parts.push_back(
+        {used, fmt::format(" | device {:.1f}", static_cast<double>(used) / static_cast<double>(kMiB))});
+    length += parts.back().text.size();
+  }
   constexpr std::size_t kMore = 2;  // columns of " …"
   bool left_out = false;
   while (!parts.empty() && length + (left_out ? kMore : 0) > columns) {

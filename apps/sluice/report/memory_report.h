@@ -23,7 +23,8 @@ Bytes memory_peak(const engine::RunReport& run, Engines engines = Engines::kOne)
 std::string memory_line(const engine::RunReport& run);
 
 // The current value of each name in MiB without units, in at most so many columns: "MiB: process 9.1 dense
-// 7.3 …"; leaves out the smallest, with "…" at the end.
+// 7.3 …", and behind them the memory of a device: "| device 8.0"; leaves out the smallest, with "…" at the
+// end.
 std::string memory_line_short(const engine::RunReport& run, std::size_t columns);
 
 }  // namespace sluice::app

@@ -8,6 +8,7 @@
 
 #include "base/wrapped_text.h"
 #include "engine/engine.h"
+#include "engine/engine_device.h"
 #include "engine/run_report.h"
 #include "experts/core/state_order.h"
 #include "fetch/memory/expert_store.h"
@@ -58,9 +59,10 @@ class Picture {
   std::string text_;
 };
 
-constexpr const char *kGreen = "\x1b[32m", *kCyan = "\x1b[36m", *kGrey = "\x1b[90m", *kYellow = "\x1b[33m";
+constexpr const char *kGreen = "\x1b[32m", *kCyan = "\x1b[36m", *kGrey = "\x1b[90m", *kYellow = "\x1b[33m",
+                     *kMagenta = "\x1b[35m";
 
-// Calls `draw` with the parts in memory of every expert, layer by layer.
+// Calls `draw` with every expert, layer by layer.
 template <class Draw>
 void draw_layers(const engine::RunReport& run, Picture& picture, Draw draw) {
   const model::ModelConfig& config = run.model.config;
@@ -68,8 +70,8 @@ void draw_layers(const engine::RunReport& run, Picture& picture, Draw draw) {
     if (!config.sparse[layer]) continue;
     picture.begin_layer(layer);
     for (std::uint32_t e = 0; e < config.moe.experts; ++e)
-      draw(run.experts.parts(
-          {static_cast<std::uint16_t>(config.sparse_index(layer)), static_cast<std::uint16_t>(e)}));
+      draw(experts::ExpertId{static_cast<std::uint16_t>(config.sparse_index(layer)),
+                             static_cast<std::uint16_t>(e)});
     picture.end_line();
   }
 }
@@ -77,7 +79,8 @@ void draw_layers(const engine::RunReport& run, Picture& picture, Draw draw) {
 std::string slices_picture(const engine::RunReport& run, bool colour, std::size_t columns) {
   Picture picture(colour, columns);
   std::size_t high = 0, low = 0, none = 0;
-  draw_layers(run, picture, [&](experts::Parts parts) {
+  draw_layers(run, picture, [&](experts::ExpertId id) {
+    const experts::Parts parts = run.experts.parts(id);
     const std::string_view sign = parts.has(experts::Part::kLsb) ? "H" : parts.empty() ? "·" : "l";
     ++(sign == "H" ? high : sign == "l" ? low : none);
     picture.add(sign, sign == "H" ? kGreen : sign == "l" ? kCyan : kGrey);
@@ -94,8 +97,14 @@ std::string residency_picture(const engine::RunReport& run, bool colour, std::si
   using experts::State;
   Picture picture(colour, columns);
   std::map<State, std::size_t> count;
-  draw_layers(run, picture, [&](experts::Parts parts) {
-    const State state = experts::state_of(parts);
+  std::size_t on_both = 0, on_device = 0;
+  draw_layers(run, picture, [&](experts::ExpertId id) {
+    const State state = experts::state_of(run.experts.parts(id));
+    if (run.device != nullptr && run.device->holds(id)) {
+      const bool alone = state == State::kM;
+      ++(alone ? on_device : on_both);
+      return picture.add(alone ? "d" : "D", kMagenta);
+    }
     ++count[state];
     constexpr std::string_view kSigns = "FcseM";
     const std::size_t at = experts::place_of(state);
@@ -109,6 +118,9 @@ std::string residency_picture(const engine::RunReport& run, bool colour, std::si
   if (count[State::kS] + count[State::kE] > 0)
     picture.explain(
         fmt::format("in part: s sign+mantissa {}; e exponents {}", count[State::kS], count[State::kE]));
+  if (run.device != nullptr)
+    picture.explain(
+        fmt::format("D on the device and in memory: {}; d on the device alone: {}", on_both, on_device));
   return picture.text();
 }
 
