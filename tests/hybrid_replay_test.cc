@@ -157,9 +157,9 @@ TEST(HybridReplay, RefusesWhatCannotBe) {
   refused("--machine dali-3090 --device-slots 16", "--prefetch none");
   refused("--machine dali-3090 --device-slots 16 --preset edgemoe", "--ranks-of");
   refused("--machine dali-3090 --device-slots 16 --preset d-moe-lightning", "cannot run");
-  refused("--machine dali-3090 --prefetch none", "--device-slots");
+  refused("--machine dali-3090 --prefetch none", "found neither; add --device-slots 16");
   refused("--machine dali-3090 --prefetch none --device-slots 65", "at most 64");
-  refused("--machine dali-3090 --prefetch none --device-slots 16 --device-memory 1GiB", "one size");
+  refused("--machine dali-3090 --prefetch none --device-slots 16 --device-memory 1GiB", "found both");
   refused("--device-slots 16", "needs a machine");
   refused("--machine slicemoe --device-slots 16", "no such machine");
   refused("--machine dali-3090 --device-slots 16 --memory-experts 1GiB", "leave out");
@@ -167,10 +167,94 @@ TEST(HybridReplay, RefusesWhatCannotBe) {
   refused("--machine dali-3090 --prefetch none --device-slots 16 --capacity 1GiB", "how large its experts");
   refused("--machine dali-3090 --device-slots 16 --prefetch raw", "a .mrt trace, which has none");
   refused("--machine dali-3090 --device-slots 16 --prefetch fastest", "dali-residual");
-  refused("--machine dali-3090 --device-slots 16 --preset d-fiddler", "--ranks-of");
+  refused("--machine dali-3090 --device-slots 16 --preset d-greedy,d-fiddler",
+          "--preset: this cache needs to know how often each expert is used; found d-fiddler, whose device "
+          "cache is static-popular");
+  refused("--machine dali-3090 --device-slots 16 --device-cache static-popular --prefetch none",
+          "--device-cache: this cache needs");
   refused("--machine dali-3090 --prefetch none --device-slots 16 --device-cache belady", "the future");
   refused("--machine dali-3090 --prefetch none --device-slots 16 --batch 0", "numbers from 1");
   refused("--machine dali-3090 --prefetch none --device-slots 16 --router cumsum", "--router");
+}
+
+TEST(HybridReplay, RefusesFlagsWithoutEffect) {
+  const std::string common = kSimulate + "--machine dali-3090 --device-slots 16 ";
+  const auto refused = [&](const std::string& flags, const std::string& flag) {
+    const Outcome outcome = run(common + flags);
+    EXPECT_EQ(outcome.code, 2) << flags;
+    EXPECT_EQ(outcome.out, "") << flags;
+    EXPECT_THAT(outcome.err, HasSubstr(flag + ": this flag has no effect here")) << flags;
+  };
+  refused("--preset gpu-lru --w-size 3", "--w-size");
+  refused("--preset gpu-lru --u-size 3", "--u-size");
+  refused("--preset gpu-lru --device-cache workload-ema --w-size 3", "--w-size");
+  refused("--preset gpu-lru --prefetch-size 3", "--prefetch-size");
+  for (const char* flags :
+       {"--preset gpu-lru,dali --prefetch none --w-size 3 --u-size 2",  // dali has a window
+        "--preset gpu-lru --device-cache workload-ema --u-size 3",
+        "--preset gpu-lru --prefetch random --prefetch-size 3"}) {
+    const Outcome outcome = run(common + flags);
+    EXPECT_EQ(outcome.code, 0) << flags << outcome.err;
+  }
+}
+
+TEST(HybridReplay, RefusesLargerBatchesThanTheTraceHasSequences) {
+  const std::string flags = "--machine dali-3090 --preset dali,gpu-lru --prefetch none --device-slots 16,32 ";
+  for (const char* batches : {"4,12", "1,2", "2 --json"}) {
+    const Outcome outcome = run(kSimulate + flags + "--batch " + batches);
+    EXPECT_EQ(outcome.code, 2) << batches;
+    EXPECT_EQ(outcome.out, "") << batches;
+    EXPECT_THAT(outcome.err, HasSubstr("--batch: ")) << batches;
+    EXPECT_THAT(outcome.err, HasSubstr("expected at most 1, the sequences of ")) << batches;
+    EXPECT_THAT(outcome.err, HasSubstr("give --batch 1")) << batches;
+  }
+}
+
+// Where a prompt takes all tokens there is no decode step, and no figure of one.
+TEST(HybridReplay, SaysWhatThePromptsAre) {
+  const std::string flags = "--machine dali-3090 --preset gpu-lru --device-slots 16 ";
+  const Outcome part = run(kSimulate + flags + "--prefill 600");
+  EXPECT_EQ(part.code, 0) << part.err;
+  EXPECT_THAT(part.out, testing::ContainsRegex("1 prompt of 600[ \n]tokens,[ \n]12[ \n]tokens"));
+  const Outcome all = run(kSimulate + flags + "--prefill 5000 --json");
+  EXPECT_EQ(all.code, 0) << all.err;
+  EXPECT_THAT(all.err, HasSubstr("--prefill 5000 takes them all"));
+  const Json json = Json::parse(all.out);
+  EXPECT_EQ(json.at("prefill"), 5000);
+  EXPECT_EQ(json.at("prompts"), 1);
+  EXPECT_EQ(json.at("prompt_tokens"), 612);
+  EXPECT_EQ(json.at("results").at(0).at("tpot_s"), nullptr);
+  EXPECT_EQ(json.at("results").at(0).at("prefill").at("tokens"), 612);
+
+  const sluice::testing::ScratchDirectory directory;
+  const std::string model = SLUICE_SOURCE_DIR "/models/fable-moe-18m", one = directory.file("one.trace"),
+                    two = directory.file("two.trace");
+  for (const auto& [path, prompts] : {std::pair(one, "--tokens 1,2,3,4,5"), {two, "-p Once -p Sea"}}) {
+    const Outcome traced = run("trace " + model + " " + prompts + " -n 5 --ignore-eos --temp 0 -o " + path);
+    ASSERT_EQ(traced.code, 0) << traced.err;
+  }
+  const std::string replay = " --machine dali-3090 --preset gpu-lru --device-slots 4 ";
+  const Outcome marked = run("simulate --trace " + one + replay + "--json");
+  EXPECT_EQ(marked.code, 0) << marked.err;
+  const Json of_run = Json::parse(marked.out);
+  EXPECT_EQ(of_run.at("prefill"), nullptr);
+  EXPECT_EQ(of_run.at("prompts"), 1);
+  EXPECT_EQ(of_run.at("prompt_tokens"), 5);
+  EXPECT_EQ(of_run.at("decode_tokens"), 4);
+  const Outcome asked = run("simulate --trace " + one + replay + "--prefill 1000");
+  EXPECT_EQ(asked.code, 2);
+  EXPECT_THAT(asked.err, HasSubstr("--prefill: this flag has no effect here"));
+  const Outcome several = run("simulate --trace " + two + replay + "--batch 2");
+  EXPECT_EQ(several.code, 2);
+  EXPECT_THAT(several.err, HasSubstr("leave --batch out"));
+}
+
+TEST(HybridReplay, AFoldedTableSaysWhatItsRowsAre) {
+  const Outcome outcome =
+      sluice::program::run_command("COLUMNS=50 '" SLUICE_PROGRAM "' " + kSimulate +
+                                   "--machine dali-3090 --preset gpu-lru --device-slots 16");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("machine dali-3090, preset gpu-lru, batch -, slots"));
 }
 
 }  // namespace

@@ -44,8 +44,12 @@ std::string one_below_the_other(const std::vector<Row>& rows, std::size_t titles
   std::string text;
   for (std::size_t r = 1; r < rows.size(); ++r) {
     std::string title;
-    for (std::size_t i = 0; i < titles; ++i)
-      title += (title.empty() || rows[r][i].empty() ? "" : " ") + rows[r][i];
+    for (std::size_t i = 0; i < titles; ++i) {
+      if (rows[r][i].empty()) continue;
+      if (!title.empty()) title += ", ";
+      if (titles > 1) title += rows[0][i] + ' ';
+      title += rows[r][i];
+    }
     text += wrapped_text(title, columns) + '\n';
     for (std::size_t i = titles; i < rows[r].size(); ++i) {
       const std::string heading = std::string(kGap, ' ') + rows[0][i] + padding(rows[0][i], width);

@@ -29,7 +29,11 @@ TEST(TextTable, IsAListWhereItDoesNotFit) {
             "belady\n"
             "  capacity  16\n"
             "  hit %     70.25\n");
-  EXPECT_EQ(text_table(kRows, 20, 2), "lru 8\n  hit %  61.5\nbelady 16\n  hit %  70.25\n");
+  EXPECT_EQ(text_table(kRows, 20, 2),
+            "cache lru, capacity 8\n"
+            "  hit %  61.5\n"
+            "cache belady, capacity 16\n"
+            "  hit %  70.25\n");
 }
 
 }  // namespace

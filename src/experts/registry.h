@@ -36,6 +36,8 @@ struct CachePolicy {
   // Begins with experts of its choice where CacheConfig::layers says what there are (Residency::start).
   bool starts = false;
   bool whole_layers = false;  // keeps all experts of some layers: one cache for all of them
+  // What WorkloadConfig says acts on it: the steps of its window; how many experts it exchanges at a time.
+  bool windowed = false, swaps = false;
 };
 
 struct RouterPolicy {

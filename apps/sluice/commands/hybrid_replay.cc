@@ -1,6 +1,7 @@
 #include "commands/hybrid_replay.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <iostream>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -19,6 +21,7 @@
 #include "base/setting.h"
 #include "base/text_table.h"
 #include "command.h"
+#include "commands/recorded_prompts.h"
 #include "experts/decision_log.h"
 #include "experts/device_presets.h"
 #include "experts/prefetch/prefetch.h"
@@ -68,12 +71,13 @@ std::vector<std::uint32_t> parse_numbers(const std::string& list, Setting settin
 // Slots a layer, for each entry of the list.
 std::vector<std::uint32_t> slots_of(const HybridFlags& flags, const lab::HybridMachine& machine,
                                     std::uint32_t layers, std::uint32_t experts) {
-  if (flags.memories.empty() == flags.slots.empty())
-    throw Error(ErrorKind::kUsage, "the device's cache has one size")
+  if (const bool neither = flags.slots.empty(); flags.memories.empty() == neither)
+    throw Error(ErrorKind::kUsage,
+                neither ? "the device's cache has no size" : "the device's cache has one size")
         .in(Setting::kDeviceSlots)
-        .expected(Setting::kDeviceSlots + " (of each layer) or " + Setting::kDeviceMemory)
-        .found(flags.slots.empty() ? "neither" : "both")
-        .fix(flags.slots.empty() ? "add " + Setting::kDeviceSlots + " 16" : "leave one of them out");
+        .expected("either " + Setting::kDeviceSlots + " (experts of each layer) or " + Setting::kDeviceMemory)
+        .found(neither ? "neither" : "both")
+        .fix(neither ? "add " + Setting::kDeviceSlots + " 16, or another size" : "leave one of them out");
   std::vector<std::uint32_t> slots;
   if (!flags.slots.empty()) slots = parse_numbers(flags.slots, Setting::kDeviceSlots, 0);
   if (!flags.memories.empty())
@@ -153,7 +157,64 @@ std::vector<Row> rows_of(const HybridRequest& request, const HybridFlags& flags,
   return rows;
 }
 
-void check_can_be_batched(const lab::RoutedSteps& steps, std::uint32_t batch) {
+std::string cache_names(bool experts::CachePolicy::*property) {
+  std::string names;
+  for (const experts::CachePolicy& policy : experts::cache_policies())
+    if (policy.*property) names += (names.empty() ? "" : ", ") + std::string(policy.name);
+  return names;
+}
+
+// Refuses flags that act on no row.
+void check_effects(const HybridFlags& flags, const std::vector<Row>& rows) {
+  std::set<std::string> caches, prefetches;
+  for (const Row& row : rows) {
+    caches.insert(row.settings.device_cache);
+    prefetches.insert(row.settings.prefetch);
+  }
+  const auto any = [&](bool experts::CachePolicy::*property) {
+    return std::ranges::any_of(caches, [&](const auto& name) { return experts::find_cache(name).*property; });
+  };
+  const auto cached_by = [&](bool experts::CachePolicy::*property) {
+    return Setting::kDeviceCache + " with one of " + cache_names(property);
+  };
+  const struct {
+    Setting setting;
+    bool given, acts;
+    std::string needs, found;
+  } all[] = {
+      {Setting::kWSize, flags.w_size.has_value(), any(&experts::CachePolicy::windowed),
+       cached_by(&experts::CachePolicy::windowed), fmt::format("{}", fmt::join(caches, ", "))},
+      {Setting::kUSize, flags.u_size.has_value(), any(&experts::CachePolicy::swaps),
+       cached_by(&experts::CachePolicy::swaps), fmt::format("{}", fmt::join(caches, ", "))},
+      {Setting::kPrefetchSize, flags.prefetch_size.has_value(), prefetches != std::set<std::string>{"none"},
+       Setting::kPrefetch + " or a preset that prefetches", "the prefetch none"},
+  };
+  for (const auto& [setting, given, acts, needs, found] : all) {
+    if (!given || acts) continue;
+    throw Error(ErrorKind::kUsage, "this flag has no effect here")
+        .in(setting)
+        .expected(needs)
+        .found(found)
+        .fix("give what the flag needs, or leave " + setting + " out");
+  }
+}
+
+// An error about a policy that the row's preset chose, not a flag, is about that preset.
+void blame_preset(Error& error, const Row& row, const HybridFlags& flags) {
+  const struct {
+    Setting setting;
+    const std::string &flag, &policy;
+    std::string_view kind;
+  } all[] = {{Setting::kDeviceCache, flags.caches, row.settings.device_cache, "device cache"},
+             {Setting::kPlacement, flags.placement, row.settings.placement, "placement"},
+             {Setting::kPrefetch, flags.prefetch, row.settings.prefetch, "prefetch"}};
+  for (const auto& [setting, flag, policy, kind] : all)
+    if (flag.empty() && error.where() == std::string_view(setting))
+      error.in(Setting::kPreset).found(fmt::format("{}, whose {} is {}", row.preset, kind, policy));
+}
+
+// Whether batches of up to `batch` sequences can be made of `steps`, which `path` has.
+void check_can_be_batched(const lab::RoutedSteps& steps, std::uint32_t batch, const std::string& path) {
   for (const lab::RoutedStep& step : steps.steps)
     if (step.sequences.size() > 1)
       throw Error(ErrorKind::kUsage, "the trace was recorded in batches, which are replayed as they are")
@@ -161,13 +222,21 @@ void check_can_be_batched(const lab::RoutedSteps& steps, std::uint32_t batch) {
           .expected("a trace with one sequence in each step")
           .found(fmt::format("{}, and a step of {} sequences", batch, step.sequences.size()))
           .fix("leave " + Setting::kBatch + " out");
+  const std::uint32_t most = lab::largest_batch(steps);
+  if (batch > std::max(most, 1U))
+    throw Error(ErrorKind::kUsage, "there are not so many sequences to decode together")
+        .in(Setting::kBatch)
+        .expected(fmt::format("at most {}, the sequences of {} that decode something", most, path))
+        .found(std::to_string(batch))
+        .fix("give " + Setting::kBatch +
+             fmt::format(" {}, or a trace of more sequences", std::max(most, 1U)));
 }
 
 // The recorded routing with what each row's prefetch needs, read and batched as rows ask for it.
 class RoutingOfRows {
  public:
   RoutingOfRows(const HybridRequest& request, const trace::TraceHeader& header, const std::vector<Row>& rows)
-      : request_(request) {
+      : request_(request), batch_(std::ranges::max(rows, {}, &Row::batch).batch) {
     for (const Row& row : rows) {
       const experts::PrefetchPolicy& policy = experts::find_prefetch(row.settings.prefetch);
       if (policy.needs != experts::PrefetchNeeds::kTransitions || transitions_ || request.ranks_of.empty())
@@ -190,31 +259,37 @@ class RoutingOfRows {
         experts::find_prefetch(row.settings.prefetch).make({.transitions = transitions()})->predictor();
     auto [at, is_new] = steps_.try_emplace(kind);
     if (is_new) {
-      at->second = lab::read_predicted_steps(request_.trace, kind, {.prefill = request_.prefill},
-                                             request_.ranks_of, interrupted_or_unread);
-      if (at->second.cut_off && !request_.quiet && !cut_off_)
-        print_warning("{} was cut off; its last step is left out", request_.trace);
-      cut_off_ = at->second.cut_off;
+      at->second = lab::read_predicted_steps(
+          request_.trace, kind, {.prefill = static_cast<std::uint32_t>(request_.prefill.value_or(0))},
+          request_.ranks_of, interrupted_or_unread);
+      if (steps_.size() == 1) check(at->second);
     }
     if (!row.batch) return at->second;
-    if (batched_of_ != std::pair(kind, *row.batch)) {
-      check_can_be_batched(at->second, *row.batch);
-      batched_ = lab::batched(at->second, *row.batch);
-      if (batched_.steps.empty() && !request_.quiet)
-        print_warning("the trace has fewer than {} sequences", *row.batch);
-    }
+    if (batched_of_ != std::pair(kind, *row.batch)) batched_ = lab::batched(at->second, *row.batch);
     batched_of_ = {kind, *row.batch};
     return batched_;
   }
-  bool cut_off() const { return cut_off_; }
+  // As recorded. REQUIRES: of() was called.
+  const lab::RoutedSteps& recorded() const { return steps_.begin()->second; }
 
  private:
+  void check(const lab::RoutedSteps& steps) const {
+    if (batch_) check_can_be_batched(steps, *batch_, request_.trace);
+    if (request_.quiet) return;
+    if (steps.cut_off) print_warning("{} was cut off; its last step is left out", request_.trace);
+    if (steps.decode_tokens == 0)
+      print_warning("all tokens are of prompts, and no decode step was replayed{}",
+                    request_.prefill
+                        ? fmt::format(": {} {} takes them all", flag(Setting::kPrefill), *request_.prefill)
+                        : "");
+  }
+
   const HybridRequest& request_;
+  const std::optional<std::uint32_t> batch_;  // the largest of all rows; empty: all are as recorded
   std::optional<experts::ExpertTransitions> transitions_;
   std::map<experts::PredictorKind, lab::RoutedSteps> steps_;
   std::pair<experts::PredictorKind, std::uint32_t> batched_of_{};  // no batch is 0
   lab::RoutedSteps batched_;
-  bool cut_off_ = false;
 };
 
 // How often each expert is chosen.
@@ -310,7 +385,7 @@ Json row_json(const Row& row) {
           {"placement_policy", row.settings.placement},
           {"prefetch_policy", row.settings.prefetch},
           {"prefetch_size", row.settings.prefetch_size},
-          {"tpot_s", decode.steps == 0 ? 0 : decode.seconds / static_cast<double>(decode.steps)},
+          {"tpot_s", decode.steps == 0 ? Json() : Json(decode.seconds / static_cast<double>(decode.steps))},
           {"start_experts", row.result.start},
           {"fallbacks", row.result.fallbacks},
           {"profile", {{"hash", fmt::format("{:016x}", experts::hash_of(row.settings.costs))}}},
@@ -319,14 +394,16 @@ Json row_json(const Row& row) {
           {"decisions", fmt::format("{:016x}", row.result.decision_hash)}};
 }
 
-void print_table(const trace::TraceHeader& header, const HybridRequest& request,
+void print_table(const lab::RoutedSteps& recorded, const HybridRequest& request,
                  const std::vector<lab::HybridMachine>& machines, const std::vector<Row>& rows) {
-  print_wrapped(fmt::format("{}: {} sparse layers of {} experts, top {}; prompts of {} tokens", request.trace,
-                            header.layers, header.experts, header.top_k, request.prefill));
+  print_wrapped(fmt::format("{}: {} sparse layers of {} experts, top {}; {}, {} to decode", request.trace,
+                            recorded.layers, recorded.experts, recorded.top_k, prompts_text(recorded),
+                            tokens_text(recorded.decode_tokens)));
   for (const lab::HybridMachine& machine : machines)
     print_wrapped(fmt::format("{}: {}, {} an expert", machine.name, machine.source,
                               format_bytes(machine.expert_bytes)));
-  std::vector<std::vector<std::string>> table = {{"machine", "preset", "B", "slots", "device cache",
+  constexpr std::size_t kTitles = 5;
+  std::vector<std::vector<std::string>> table = {{"machine", "preset", "batch", "slots", "device cache",
                                                   "D-hit %", "A-hit %", "tokens %", "copies", "demand",
                                                   "update", "MoE", "TPOT"}};
   const bool reads_ahead =
@@ -347,18 +424,21 @@ void print_table(const trace::TraceHeader& header, const HybridRequest& request,
          counts.assigned == 0 ? "-" : percent(counts.d_hit()), percent(counts.a_hit()),
          percent(counts.token_hit()),
          fmt::format("{:.2f}", static_cast<double>(counts.loads + counts.streamed + counts.updates) /
-                                   (steps * header.layers)),
+                                   (steps * recorded.layers)),
          bytes(counts.loads + counts.streamed), bytes(counts.updates), format_duration(counts.moe / steps),
          format_duration(decode.seconds / steps)});
+    if (decode.steps == 0) std::fill(table.back().begin() + kTitles, table.back().end(), "-");
     if (!reads_ahead) continue;
     const experts::PrefetchCounts& ahead = counts.prefetch;
     table.back().insert(
         table.back().end(),
         {row.settings.prefetch,
-         fmt::format("{:.2f}", static_cast<double>(ahead.sent) / (steps * header.layers)),
+         decode.steps == 0
+             ? "-"
+             : fmt::format("{:.2f}", static_cast<double>(ahead.sent) / (steps * recorded.layers)),
          ahead.sent == 0 ? "-" : percent(static_cast<double>(ahead.used) / static_cast<double>(ahead.sent))});
   }
-  print_output("\n{}", text_table(table, terminal_columns(STDOUT_FILENO, kAnyColumns), 5));
+  print_output("\n{}", text_table(table, terminal_columns(STDOUT_FILENO, kAnyColumns), kTitles));
   print_wrapped(
       "copies: a step and layer; demand, update, MoE, TPOT: a step. D-hit: of the experts that the device "
       "computes, A-hit: of all active ones, tokens: the same weighted with their tokens.");
@@ -424,7 +504,9 @@ void hybrid_replay(const HybridRequest& request, const HybridFlags& flags) {
     machines.push_back(lab::find_hybrid_machine(name));
   const std::unique_ptr<trace::RoutingTrace> trace = trace::open_trace(request.trace);
   const trace::TraceHeader header = trace->header();
+  check_prefill(request.prefill, header, request.trace);
   std::vector<Row> rows = rows_of(request, flags, machines, header);
+  check_effects(flags, rows);
   if (!request.decisions.empty() && rows.size() != 1)
     throw Error(ErrorKind::kUsage, "one log holds the decisions of one row")
         .in(Setting::kDecisions)
@@ -437,27 +519,38 @@ void hybrid_replay(const HybridRequest& request, const HybridFlags& flags) {
   check_output();
   const std::optional<trace::TraceSizes> sizes = set_host(request.host, header, rows);
   RoutingOfRows routing(request, header, rows);
-  for (Row& row : rows) {
-    row.settings.sizes = sizes ? &*sizes : nullptr;
-    row.settings.transitions = routing.transitions();
-    const lab::RoutedSteps& steps = routing.of(row);
-    std::optional<OutputFile> log;
-    std::optional<UnfinishedFile> unfinished;
-    std::function<void(std::string_view)> write;
-    if (!request.decisions.empty()) {
-      log = OutputFile::create(request.decisions);
-      unfinished.emplace(request.decisions);
-      write = [&](std::string_view line) { log->write(line); };
+  for (Row& row : rows) try {
+      row.settings.sizes = sizes ? &*sizes : nullptr;
+      row.settings.transitions = routing.transitions();
+      const lab::RoutedSteps& steps = routing.of(row);
+      std::optional<OutputFile> log;
+      std::optional<UnfinishedFile> unfinished;
+      std::function<void(std::string_view)> write;
+      if (!request.decisions.empty()) {
+        log = OutputFile::create(request.decisions);
+        unfinished.emplace(request.decisions);
+        write = [&](std::string_view line) { log->write(line); };
+      }
+      row.result = lab::replay_hybrid(steps, row.settings, write, interrupted_or_unread);
+      if (log) {
+        log->close();
+        unfinished->keep();
+      }
+    } catch (Error& error) {
+      blame_preset(error, row, flags);
+      throw;
     }
-    row.result = lab::replay_hybrid(steps, row.settings, write, interrupted_or_unread);
-    if (log) {
-      log->close();
-      unfinished->keep();
-    }
-  }
-  if (!request.json) return print_table(header, request, machines, rows);
-  Json json = {{"trace", request.trace}, {"layers", header.layers},    {"experts", header.experts},
-               {"top_k", header.top_k},  {"prefill", request.prefill}, {"cut_off", routing.cut_off()}};
+  const lab::RoutedSteps& recorded = routing.recorded();
+  if (!request.json) return print_table(recorded, request, machines, rows);
+  Json json = {{"trace", request.trace},
+               {"layers", header.layers},
+               {"experts", header.experts},
+               {"top_k", header.top_k},
+               {"prefill", lab::marks_prompts(header) ? Json() : Json(request.prefill.value_or(0))},
+               {"prompts", recorded.prompts},
+               {"prompt_tokens", recorded.prompt_tokens},
+               {"decode_tokens", recorded.decode_tokens},
+               {"cut_off", recorded.cut_off}};
   json["machines"] = Json::array();
   for (const lab::HybridMachine& machine : machines) json["machines"].push_back(lab::to_json(machine));
   json["results"] = Json::array();

@@ -30,7 +30,8 @@ struct HybridHostFlags {
 struct HybridRequest {
   HybridHostFlags host;
   std::string trace, machine, presets, decisions, ranks_of;  // as typed; may be empty, except the trace
-  std::uint32_t prefill = 0;  // tokens of each sequence that are its prompt, for traces without phases
+  // Tokens of each sequence that are its prompt, for traces that do not mark prompts; empty: 0.
+  std::optional<std::uint64_t> prefill = {};
   std::uint64_t seed = 0;
   bool json = false, quiet = false;
 };

@@ -17,6 +17,7 @@
 #include "base/text_table.h"
 #include "codec/slices/slice_bits.h"
 #include "command.h"
+#include "commands/recorded_prompts.h"
 #include "commands/timed_replay.h"
 #include "experts/decision_log.h"
 #include "experts/registry.h"
@@ -152,10 +153,9 @@ std::string gigabytes(Bytes bytes) { return fmt::format("{:.3g} GB", static_cast
 void print_table(const lab::RoutedSteps& steps, const lab::SlicedModel& model, const lab::Machine& machine,
                  const MachineRequest& request, const std::vector<Row>& rows) {
   const lab::MachineReplaySettings& settings = rows[0].settings;
-  print_wrapped(fmt::format(
-      "{}: {} sparse layers of {} experts, top {}, as {}; {} prompts of {} tokens in all, {} steps",
-      request.trace, model.layers(), model.experts(), model.top_k(), model.name(), steps.prompts,
-      steps.prompt_tokens, rows[0].result.decode.steps));
+  print_wrapped(fmt::format("{}: {} sparse layers of {} experts, top {}, as {}; {}, {} steps", request.trace,
+                            model.layers(), model.experts(), model.top_k(), model.name(), prompts_text(steps),
+                            rows[0].result.decode.steps));
   print_wrapped(
       fmt::format("machine {}; router {}, precision {}, constraint {}, cache {}{}", machine.name,
                   settings.router, experts::precision_name(settings.precision.mode),
@@ -290,6 +290,7 @@ void machine_replay(const MachineRequest& request, const MachineFlags& flags, co
 
   const std::unique_ptr<trace::RoutingTrace> trace = trace::open_trace(request.trace);
   const lab::SlicedModel model = model_of(flags.shape, trace->header());
+  check_prefill(flags.prefill, trace->header(), request.trace);
   check_output();
   const auto prefill = static_cast<std::uint32_t>(flags.prefill.value_or(64));
   const lab::RoutedSteps steps = lab::read_routed_steps(*trace, {.prefill = prefill}, interrupted_or_unread);

@@ -308,7 +308,7 @@ void run(const Options& options) {
                           options.timed.presets,
                           options.decisions,
                           options.timed.ranks_of,
-                          static_cast<std::uint32_t>(options.machine.prefill.value_or(0)),
+                          options.machine.prefill,
                           seed_of(options),
                           options.common.json,
                           options.common.quiet},
@@ -523,10 +523,12 @@ void add_simulate(Command& app) {
       "  sluice simulate --trace fable.trace --profile here.json --preset zipmoe,z-C,z-basic-lru "
       "--memory-experts "
       "10MiB,20MiB\n"
-      "  sluice simulate --trace dsv2lite.mrt --machine slicemoe --slices 8/4,4/2 --memory-experts "
-      "1.8GB,2.4GB --prefill 500\n"
-      "  sluice simulate --trace dsv2lite.mrt --machine dali-3090 --preset dali,gpu-lru --prefetch none "
-      "--device-slots 16,32 --batch 4,12");
+      "  sluice simulate --trace tests/data/routing/dsv2lite.summary612.mrt.zst --machine slicemoe --slices "
+      "8/4,4/2 --memory-experts 1.8GB,2.4GB --prefill 500\n"
+      "  sluice simulate --trace tests/data/routing/dsv2lite.summary612.mrt.zst --machine dali-3090 --preset "
+      "dali,gpu-lru --prefetch none --device-slots 16,32\n"
+      "tests/data/routing is in the program's source. " +
+      Setting::kBatch + " takes as many sequences as the trace has: that one has 1.");
   command->callback([options] { run(*options); });
 }
 

@@ -43,12 +43,13 @@ HybridMachine machine(const char* name, double bits, double weights, const char*
 std::array<HybridMachine, 5> make_all() {
   const double share = 4.5 / 16;
   return {
-      machine("dali-3090", 16, kWeights, "SPEC 3.3: 541 us a copy, 60 + 90 w us on the host",
+      machine("dali-3090", 16, kWeights,
+              "published times: 541 µs a copy, 60 + 90 w µs on the host for w tokens",
               {.fixed = 60 * kMicro, .per_token = 90 * kMicro}, 30 * kMicro, 541 * kMicro),
       machine("dali-3090-4.5", 4.5, kWeights, "as dali-3090, all bytes of weights times 4.5/16",
               {.fixed = 60 * share * kMicro, .per_token = 90 * share * kMicro}, 30 * share * kMicro,
               541 * share * kMicro),
-      machine("dali-3090-fit", 16, kWeights, "fitted to DALI's Table 4: 1.0 ms a copy, .30 w ms on the host",
+      machine("dali-3090-fit", 16, kWeights, "fitted to DALI's Table 4: 1.0 ms a copy, 300 w µs on the host",
               {.per_token = 300 * kMicro}, 30 * kMicro, 1000 * kMicro),
       machine("dali-3090-mixtral-4", 4.5, kMixtralWeights,
               "fitted to DALI's Table 4 for Mixtral: 4.0 ms a copy, 2 + 5 w ms on the host",

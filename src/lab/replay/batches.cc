@@ -1,5 +1,6 @@
 #include "lab/replay/batches.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/error.h"
@@ -42,6 +43,13 @@ void append(const RoutedStep& from, RoutedStep& to) {
 }
 
 }  // namespace
+
+std::uint32_t largest_batch(const RoutedSteps& steps) {
+  const auto decodes = [](const Sequence& one) {
+    return !std::ranges::all_of(one.steps, [](const RoutedStep* step) { return step->prompt; });
+  };
+  return static_cast<std::uint32_t>(std::ranges::count_if(sequences_of(steps), decodes));
+}
 
 RoutedSteps batched(const RoutedSteps& steps, std::uint32_t batch) {
   SLUICE_CHECK(batch > 0);

@@ -13,4 +13,8 @@ namespace sluice::lab {
 // step of one sequence only.
 RoutedSteps batched(const RoutedSteps& steps, std::uint32_t batch);
 
+// How many sequences have something to decode: with a larger batch there is no decode step. REQUIRES: each
+// step of one sequence only.
+std::uint32_t largest_batch(const RoutedSteps& steps);
+
 }  // namespace sluice::lab

@@ -41,6 +41,7 @@ TEST(Batches, AnEndedSequenceIsReplacedByTheNext) {
   EXPECT_EQ(two.steps[0].layers[0].begin, (std::vector<std::uint32_t>{0, 1, 2}));
   EXPECT_EQ(batched(steps, 1).steps.size(), 7u);
   EXPECT_TRUE(batched(steps, 5).steps.empty());
+  EXPECT_EQ(largest_batch(steps), 4u);
 }
 
 TEST(Batches, APromptComesWhenItsSequenceJoins) {
@@ -57,6 +58,7 @@ TEST(Batches, APromptComesWhenItsSequenceJoins) {
   EXPECT_THAT(ids_of(two.steps[3]), testing::ElementsAre(1, 21));
   EXPECT_EQ(two.prompts, 3u);
   EXPECT_EQ(two.prompt_tokens, 3u);
+  EXPECT_EQ(largest_batch(steps), 2u);
 }
 
 // Whatever the lengths: every decode step has `batch` sequences, and each goes on where it was.
@@ -74,6 +76,7 @@ TEST(Batches, EveryStepIsFullAndInOrder) {
     std::map<std::uint64_t, std::uint32_t> seen;
     const RoutedSteps out = batched(steps, batch);
     EXPECT_EQ(out.steps.empty(), count < batch);
+    EXPECT_EQ(largest_batch(steps), count);
     for (const RoutedStep& step : out.steps) {
       EXPECT_EQ(step.sequences.size(), batch);
       for (const RoutedStretch& one : step.sequences) EXPECT_EQ(one.context, seen[one.sequence]++);

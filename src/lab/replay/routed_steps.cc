@@ -25,7 +25,7 @@ void append(const trace::TraceEvent& event, const std::string& predictor, Routed
 class Reader {
  public:
   Reader(const trace::TraceHeader& header, const RoutedStepsSettings& settings)
-      : phases_(header.format != "mrt"), settings_(settings) {
+      : phases_(marks_prompts(header)), settings_(settings) {
     steps_.layers = header.layers;
     steps_.experts = header.experts;
     steps_.top_k = header.top_k;
@@ -103,6 +103,8 @@ class Reader {
 };
 
 }  // namespace
+
+bool marks_prompts(const trace::TraceHeader& header) { return header.format != "mrt"; }
 
 std::uint32_t RoutedStep::tokens() const {
   std::uint32_t sum = 0;

@@ -48,8 +48,11 @@ struct RoutedSteps {
   bool cut_off = false;  // the trace was cut off; its last step is left out
 };
 
+// Whether the trace says which steps are of prompts (.mrt does not).
+bool marks_prompts(const trace::TraceHeader& header);
+
 struct RoutedStepsSettings {
-  // For traces without phases (.mrt): so many tokens of each sequence are its prompt, which is one step.
+  // For traces that do not mark prompts: so many tokens of each sequence are its prompt, which is one step.
   std::uint32_t prefill = 64;
   std::uint32_t most_tokens = UINT32_MAX;  // from each sequence of such a trace; the others are left out
   // The predictor whose logits are kept (TraceHeader::ahead); empty, or not recorded: none.

@@ -1,0 +1,31 @@
+#include "commands/recorded_prompts.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/setting.h"
+
+namespace sluice::app {
+
+void check_prefill(const std::optional<std::uint64_t>& prefill, const trace::TraceHeader& header,
+                   const std::string& path) {
+  if (!prefill || !lab::marks_prompts(header)) return;
+  throw Error(ErrorKind::kUsage, "this flag has no effect here")
+      .in(Setting::kPrefill)
+      .expected("a trace that does not say which tokens are of prompts (.mrt)")
+      .found(path + ", which says it")
+      .fix("leave " + Setting::kPrefill + " out");
+}
+
+std::string prompts_text(const lab::RoutedSteps& steps) {
+  if (steps.prompts == 0) return "no prompt";
+  const std::string tokens = tokens_text(steps.prompt_tokens);
+  return steps.prompts == 1 ? "1 prompt of " + tokens
+                            : fmt::format("{} prompts of {} in all", steps.prompts, tokens);
+}
+
+std::string tokens_text(std::uint64_t tokens) {
+  return fmt::format("{} token{}", tokens, tokens == 1 ? "" : "s");
+}
+
+}  // namespace sluice::app
