@@ -29,11 +29,11 @@ TEST(TextTable, IsAListWhereItDoesNotFit) {
             "belady\n"
             "  capacity  16\n"
             "  hit %     70.25\n");
-  EXPECT_EQ(text_table(kRows, 20, 2),
-            "cache lru, capacity 8\n"
-            "  hit %  61.5\n"
-            "cache belady, capacity 16\n"
-            "  hit %  70.25\n");
+  EXPECT_EQ(text_table({{"a", "b", "hit %", "miss %", "evicted"}, {"x", "y", "61.5", "38.5", "12"}}, 20, 2),
+            "a x, b y\n"
+            "  hit %    61.5\n"
+            "  miss %   38.5\n"
+            "  evicted  12\n");
 }
 
 }  // namespace
