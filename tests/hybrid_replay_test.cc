@@ -247,6 +247,9 @@ TEST(HybridReplay, SaysWhatThePromptsAre) {
   const Outcome several = run("simulate --trace " + two + replay + "--batch 2");
   EXPECT_EQ(several.code, 2);
   EXPECT_THAT(several.err, HasSubstr("leave --batch out"));
+  const Outcome as_recorded = run("simulate --trace " + two + replay + "--json");
+  EXPECT_EQ(as_recorded.code, 0) << as_recorded.err;
+  EXPECT_EQ(Json::parse(as_recorded.out).at("prompts"), 2);
 }
 
 TEST(HybridReplay, AFoldedTableSaysWhatItsRowsAre) {

@@ -547,7 +547,7 @@ void hybrid_replay(const HybridRequest& request, const HybridFlags& flags) {
                {"experts", header.experts},
                {"top_k", header.top_k},
                {"prefill", lab::marks_prompts(header) ? Json() : Json(request.prefill.value_or(0))},
-               {"prompts", recorded.prompts},
+               {"prompts", count_prompts(recorded)},
                {"prompt_tokens", recorded.prompt_tokens},
                {"decode_tokens", recorded.decode_tokens},
                {"cut_off", recorded.cut_off}};

@@ -17,11 +17,19 @@ void check_prefill(const std::optional<std::uint64_t>& prefill, const trace::Tra
       .fix("leave " + Setting::kPrefill + " out");
 }
 
+std::uint64_t count_prompts(const lab::RoutedSteps& steps) {
+  std::uint64_t prompts = 0;
+  for (const lab::RoutedStep& step : steps.steps)
+    if (step.prompt)
+      for (const lab::RoutedStretch& one : step.sequences) prompts += one.context == 0 ? 1 : 0;
+  return prompts;
+}
+
 std::string prompts_text(const lab::RoutedSteps& steps) {
-  if (steps.prompts == 0) return "no prompt";
+  const std::uint64_t prompts = count_prompts(steps);
+  if (prompts == 0) return "no prompt";
   const std::string tokens = tokens_text(steps.prompt_tokens);
-  return steps.prompts == 1 ? "1 prompt of " + tokens
-                            : fmt::format("{} prompts of {} in all", steps.prompts, tokens);
+  return prompts == 1 ? "1 prompt of " + tokens : fmt::format("{} prompts of {} in all", prompts, tokens);
 }
 
 std::string tokens_text(std::uint64_t tokens) {
