@@ -170,6 +170,28 @@ TEST_F(RunDevice, StoresInSlicesAreRefused) {
   }
 }
 
+TEST_F(RunDevice, PrefetchesServeTheDeviceAndChangeNoText) {
+  const std::string request = "run " + kModel + " -p 'Once upon a time' -n 24 --temp 0 --memory 40MiB";
+  const Json host = run_json(request);
+  for (const char* const how : {" --prefetch stream", " --prefetch raw --prefetch-size 1",
+                                " --prefetch random", " --prefetch raw --prefetch-size 0"}) {
+    const Json json = run_json(request + kUnpaced + " --placement device --device-slots 3" + how);
+    EXPECT_EQ(json.at("tokens"), host.at("tokens")) << how;
+    const Json& ahead = json.at("experts").at("device").at("prefetch");
+    const bool none = std::string(how).find("size 0") != std::string::npos;
+    EXPECT_EQ(ahead.at("sent") == 0, none) << how;
+    EXPECT_EQ(json.at("device").at("link").at("prefetch") == 0, none) << how;
+    const auto count = [](const Json& counts, const char* name) { return counts.at(name).get<int>(); };
+    // The last layer's are still on their way.
+    EXPECT_LE(count(ahead, "used") + count(ahead, "kept") + count(ahead, "wasted"), count(ahead, "sent"));
+    EXPECT_LE(count(ahead.at("copies"), "begun"), count(ahead, "sent"));
+    if (!none) {
+      EXPECT_GT(count(ahead, "used"), 0) << how;
+      EXPECT_GT(count(ahead.at("copies"), "useful") + count(ahead.at("copies"), "late"), 0) << how;
+    }
+  }
+}
+
 TEST_F(RunDevice, RefusesWhatCannotBe) {
   const std::string request = "run " + kModel + " -p Once -n 2 ";
   const std::vector<std::pair<std::string, std::string>> refused = {
@@ -189,6 +211,9 @@ TEST_F(RunDevice, RefusesWhatCannotBe) {
       {"--device emulated --device-cache belady", "--device-cache"},
       {"--device none --device-slots 3", "there is no device"},
       {"--placement greedy", "there is none"},
+      {"--prefetch-size 2", "there is no device"},
+      {"--device emulated --prefetch none --prefetch-size 2", "nothing is prefetched"},
+      {"--device emulated --prefetch dali-residual", "calibrate MODEL --residual"},
   };
   for (const auto& [flags, says] : refused) {
     const Outcome outcome = run(request + flags);

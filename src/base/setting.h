@@ -33,7 +33,7 @@ class Setting {
       kFull, kTensors, kRanksOf, kRepeats, kLayers, kExperts, kDtype, kShardSize, kEmbeddingScale,
       kEmbeddingCommon, kScope, kPools, kExpertBytes, kWindow, kDelta, kDemote, kHalfLife, kMemoryExperts,
       kShape, kModel, kBudget, kQuick, kAhead, kGateInputs, kRoutingLayers, kRouting, kDeviceMemory,
-      kDeviceSlots, kDeviceCache, kWSize, kUSize, kDevice, kPrefetchSize;
+      kDeviceSlots, kDeviceCache, kWSize, kUSize, kDevice, kPrefetchSize, kResidual;
 
   static constexpr std::size_t kMarkBytes = 4;
   static constexpr char kMarkBegin = '\x1e', kMarkEnd = '\x1f';
@@ -171,7 +171,8 @@ inline constexpr Setting Setting::kWSize{112};
 inline constexpr Setting Setting::kUSize{113};
 inline constexpr Setting Setting::kDevice{114};
 inline constexpr Setting Setting::kPrefetchSize{115};
-inline constexpr std::size_t kSettings = 116;
+inline constexpr Setting Setting::kResidual{116};
+inline constexpr std::size_t kSettings = 117;
 
 std::string mark(Setting setting);
 std::string operator+(std::string text, Setting setting);

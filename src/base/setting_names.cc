@@ -121,6 +121,7 @@ constexpr SettingNames kNames = {{
     {Setting::kUSize, "--u-size", "u_size"},
     {Setting::kDevice, "--device", "device"},
     {Setting::kPrefetchSize, "--prefetch-size", "prefetch_size"},
+    {Setting::kResidual, "--residual", "residual"},
 }};
 
 constexpr bool in_order(const SettingNames& names) {

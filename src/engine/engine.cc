@@ -11,6 +11,8 @@
 #include "engine/forward/encode.h"
 #include "engine/forward/moe_block.h"
 #include "engine/forward/relative_bias.h"
+#include "engine/model_identity.h"
+#include "engine/plan/gate_residual.h"
 #include "engine/plan/run_policies.h"
 #include "engine/plan/unit_parts.h"
 #include "kernels/check/self_check.h"
@@ -61,9 +63,11 @@ Engine::Impl::Impl(const store::Checkpoint& checkpoint, const model::Model& mode
   start_times_.dense_s = watch.lap();
   kv_pool_ = std::make_unique<KvPool>(model_.config, plan_.cache_dtype,
                                       KvPool::rows_for(plan_.sequences, plan_.positions), *accountant_);
+  check_residual();
   experts_->configure({budget_.memory.experts, budget_.memory.staging, policies_->preset->synchronous});
   moe_ =
-      std::make_unique<MoeBlock>(kernels_, model_.config, *weights_, *experts_, plan_.low_view, statistics_);
+      std::make_unique<MoeBlock>(kernels_, model_.config, *weights_, *experts_, plan_.low_view,
+                                 policies_->residual ? &policies_->residual->vectors : nullptr, statistics_);
   passes_ = std::make_unique<Passes>(forward_parts(), forward_);
   make_units(policies);
   make_profile();
@@ -85,6 +89,14 @@ Engine::Impl::Impl(const store::Checkpoint& checkpoint, const model::Model& mode
   moe_->decide_by(decider_.get());
   if (device_) device_->begin(*decider_);
   start_times_.profile_s = watch.lap();
+}
+
+void Engine::Impl::check_residual() const {
+  if (!policies_->residual) return;
+  engine::check_residual(*policies_->residual,
+                         {model_identity(checkpoint_, model_.config, *weights_),
+                          model_.config.sparse_layers(), model_.config.hidden},
+                         plan_.residual_name);
 }
 
 // What computes beside the host, and what decides about it.

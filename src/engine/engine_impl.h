@@ -74,6 +74,7 @@ class Engine::Impl {
   void make_profile();
   void measure_with(const std::function<void(const MeasureTools&)>& measure);
   DeviceProfile measured_device(const MeasureTools& tools, const MeasureOptions& options);
+  void check_residual() const;  // Error(kInvalid): it is of another model
   // Called with the error of a step: adds the place of impossible codes of dense weights.
   void locate_damage(const Error& error);
   void spread_bias();  // relative position bias of both stacks, if they have one

@@ -41,11 +41,16 @@ std::uint64_t identity_of(const store::Checkpoint& checkpoint, const model::Mode
 
 }  // namespace
 
-std::uint64_t model_identity(const Engine& engine) {
-  return identity_of(engine.checkpoint(), engine.model().config, [&](std::int32_t layer, Xxh3Stream& hash) {
-    const codec::MatrixRef& router = engine.report().weights.words(model::Role::kRouter, layer);
+std::uint64_t model_identity(const store::Checkpoint& checkpoint, const model::ModelConfig& config,
+                             const DenseWeights& weights) {
+  return identity_of(checkpoint, config, [&](std::int32_t layer, Xxh3Stream& hash) {
+    const codec::MatrixRef& router = weights.words(model::Role::kRouter, layer);
     hash.update({device::host_space().pointer(router.planes[0]), router.format->bytes(router.shape)});
   });
+}
+
+std::uint64_t model_identity(const Engine& engine) {
+  return model_identity(engine.checkpoint(), engine.model().config, engine.report().weights);
 }
 
 std::uint64_t model_identity(const store::Checkpoint& checkpoint, const model::Model& model,

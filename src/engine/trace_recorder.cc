@@ -26,8 +26,11 @@ trace::TraceHeader trace_header(const Engine& engine, const TraceExtras& extras)
   header.top_k = config.moe.top_k;
   header.identity = model_identity(engine);
   header.logits = true;
-  if (extras.ahead)
-    header.ahead = {std::string(kStream), std::string(kGateInput), std::string(kStreamAndLayer)};
+  if (extras.ahead) {
+    header.ahead = {std::string(kStream), std::string(kGateInput)};
+    if (engine.policies().residual) header.ahead.emplace_back(kGateInputAndResidual);
+    header.ahead.emplace_back(kStreamAndLayer);
+  }
   if (extras.gate_inputs) header.gate_inputs = static_cast<std::uint32_t>(config.hidden);
   header.sizes.emplace(header.layers, header.experts);
   for (const model::ExpertPieces& pieces : engine.model().experts) {

@@ -64,7 +64,9 @@ void check_prefetch(const Combination& combination) {
   const std::string name(prefetch.name);
   if (prefetch.needs == PrefetchNeeds::kResidual && !combination.residual)
     refuse("this prefetch adds to gate inputs what they differ by on the average, which nothing has measured",
-           Setting::kPrefetch, name, "use the prefetch stream or raw");
+           Setting::kPrefetch, name,
+           "measure it (sluice calibrate MODEL " + flag(Setting::kResidual) + " " + flag(Setting::kFile) +
+               " TEXT), or use the prefetch stream or raw");
   if (prefetch.needs == PrefetchNeeds::kTransitions && !combination.transitions)
     refuse("this prefetch must know which experts follow which, which nothing has counted",
            Setting::kPrefetch, name, "use the prefetch stream or raw");

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/setting.h"
 #include "command.h"
+#include "commands/calibrate_residual.h"
 #include "eval/measure_calibration.h"
 #include "flags/common_flags.h"
 #include "flags/engine_flags.h"
@@ -25,12 +26,15 @@
 namespace sluice::app {
 namespace {
 
-constexpr std::int64_t kTokens = 8192;
+constexpr std::int64_t kTokens = 8192, kResidualTokens = 32768;
 
 struct Options {
   EngineFlags engine;
   std::string reference, file, state;
-  std::int64_t tokens = kTokens, window = 256, prompt = 64;
+  std::string output;
+  bool residual = false;
+  std::optional<std::int64_t> tokens;
+  std::int64_t window = 256, prompt = 64;
 };
 
 // With fewer tokens, contracts on held-out text came out a fifth above their limits
@@ -73,8 +77,27 @@ std::string table(const engine::Calibration& calibration) {
   return text;
 }
 
+[[noreturn]] void refuse(Setting setting, const std::string& why, const std::string& fix) {
+  throw Error(ErrorKind::kUsage, why).in(setting).fix(fix);
+}
+
 void calibrate(const Options& options) {
   const EngineFlags& flags = options.engine;
+  if (options.residual) {
+    const std::pair<Setting, const std::string&> others[] = {{Setting::kReference, options.reference},
+                                                             {Setting::kState, options.state}};
+    for (const auto& [setting, value] : others)
+      if (!value.empty())
+        refuse(setting, "a residual is measured with one model, and at once",
+               "leave it out, or leave " + Setting::kResidual + " out");
+    return calibrate_residual(
+        flags, {options.file, options.output, options.tokens.value_or(kResidualTokens), options.window});
+  }
+  if (options.reference.empty())
+    refuse(Setting::kReference, "losses are measured against the model that the store was packed from",
+           "name it, or give " + Setting::kResidual + " for prefetching");
+  if (!options.output.empty())
+    refuse(Setting::kOut, "the losses of a store are kept in the store", "leave it out");
   if (!store::looks_like_store(flags.model))
     throw Error(ErrorKind::kUnsupported, "only a store in slices has losses to calibrate")
         .in(flags.model)
@@ -89,7 +112,7 @@ void calibrate(const Options& options) {
   const std::string text = read_input_text(options.file);
   std::vector<tokenizer::TokenId> tokens =
       encode_file(*open.tokenizer, text, options.file, tokenizer::AddSpecial::kNo, flags);
-  tokens.resize(std::min(tokens.size(), static_cast<std::size_t>(options.tokens)));
+  tokens.resize(std::min(tokens.size(), static_cast<std::size_t>(options.tokens.value_or(kTokens))));
 
   eval::CalibrateOptions settings;
   settings.windows = {static_cast<std::size_t>(options.window), static_cast<std::size_t>(options.prompt)};
@@ -138,22 +161,30 @@ void calibrate(const Options& options) {
 }  // namespace
 
 void add_calibrate(Command& app) {
-  Command* command = app.add_command(
-      "calibrate", "Measure what a store in slices loses, so that " + Setting::kMaxLoss + " can keep to it");
+  Command* command =
+      app.add_command("calibrate", "Measure what a store in slices loses, so that " + Setting::kMaxLoss +
+                                       " can keep to it, or what prefetching is to add to inputs of routers");
   auto options = std::make_shared<Options>();
   EngineFlags& flags = options->engine;
   command
       ->add_argument("STORE", &flags.model,
-                     "Packed NAME.sluice store in slices; keeps the result as a sidecar")
+                     "Packed NAME.sluice store in slices; keeps the result as a sidecar. With " +
+                         Setting::kResidual + " any model")
       ->required();
-  command
-      ->add_option(Setting::kReference, &options->reference,
-                   "The model that it was packed from: a Hugging Face directory, or a store without slices")
-      ->required();
+  command->add_option(
+      Setting::kReference, &options->reference,
+      "The model that it was packed from: a Hugging Face directory, or a store without slices");
+  command->add_flag(Setting::kResidual, options->residual,
+                    "Instead measures by how much the inputs of neighbouring routers differ, which " +
+                        Setting::kPrefetch + " dali-residual follows; the last fifth of the text tests it");
+  command->add_option(Setting::kOut, &options->output,
+                      "With " + Setting::kResidual + ": file to write; default: the store's sidecar");
   command->add_option(Setting::kFile, &options->file, "Text to measure with; - is standard input")
       ->required();
-  command->add_option(Setting::kTokens, &options->tokens, "Most tokens of the text that are used")
-      ->show_default()
+  command
+      ->add_option(Setting::kTokens, &options->tokens,
+                   fmt::format("Most tokens of the text that are used; default: {}, with {} {}", kTokens,
+                               flag(Setting::kResidual), kResidualTokens))
       ->check(whole_number(Setting::kTokens, 2, std::uint64_t{1} << 31));
   command->add_option(Setting::kCtx, &options->window, "Tokens of a window")
       ->show_default()
@@ -180,7 +211,8 @@ void add_calibrate(Command& app) {
       "token: --state keeps each of them.\n"
       "Examples:\n"
       "  sluice calibrate fable.sluice --reference models/fable-moe-18m -f models/fable-moe-18m/eval.txt\n"
-      "  sluice run fable.sluice --max-loss 1% --memory 30MiB -p \"Once upon a time\"");
+      "  sluice run fable.sluice --max-loss 1% --memory 30MiB -p \"Once upon a time\"\n"
+      "  sluice calibrate fable.sluice --residual -f models/fable-moe-18m/train.txt");
   command->callback([options] { calibrate(*options); });
 }
 

@@ -198,7 +198,10 @@ void add_trace(Command& app) {
       "  sluice trace models/fable-moe-18m -p \"Once upon a time\" -n 200 -o fable.trace\n"
       "  sluice trace models/fable-moe-18m -p \"The lighthouse\" -n 200 -o fable.trace --append\n"
       "  sluice simulate --trace fable.trace --cache all --capacity 8");
-  command->callback([options] { run(*options); });
+  command->callback([options] {
+    options->engine.records_ahead = options->extras.ahead;
+    run(*options);
+  });
 }
 
 }  // namespace sluice::app

@@ -6,10 +6,12 @@
 
 #include "base/compared_bytes.h"
 #include "base/error.h"
+#include "base/files/file.h"
 #include "base/setting.h"
 #include "base/shown_text.h"
 #include "base/stopwatch.h"
 #include "engine/engine.h"
+#include "engine/plan/gate_residual.h"
 #include "engine/plan/memory_plan.h"
 #include "engine/run_report.h"
 #include "experts/device_presets.h"
@@ -237,6 +239,13 @@ void add_policy_flags(Command& command, EngineFlags& flags, const EngineHelp& he
                   "Measured costs to plan with (sluice profile); default: the store's, or measured at the "
                   "start (a store without any keeps them)")
       ->group(policies);
+  command
+      .add_option(
+          Setting::kResidual, &flags.residual,
+          "What " + Setting::kPrefetch +
+              " dali-residual adds to inputs of routers (sluice calibrate); default: the store's. auto "
+              "prefetches so where that was found to be better than stream")
+      ->group(policies);
   if (help.devices) add_device_flags(command, flags);
   add_computing_flags(command, flags.slices);
   add_slice_flags(command, flags.slices);
@@ -322,6 +331,45 @@ std::optional<engine::Profile> kept_profile(const EngineFlags& flags) {
   return std::nullopt;
 }
 
+// As kept_profile().
+std::shared_ptr<const engine::GateResidual> kept_residual(const EngineFlags& flags) {
+  try {
+    const auto tables = store::read_tables(flags.model, engine::kResidualSidecar, engine::kResidualTables);
+    if (tables) return std::make_shared<engine::GateResidual>(engine::read_residual(*tables));
+  } catch (const Error& error) {
+    const bool of_residual =
+        !error.where().starts_with(flags.model + "/" + std::string(store::kManifestName));
+    if (of_residual && !flags.quiet) print_warning("the store's residual is passed over: {}", error.what());
+  }
+  return nullptr;
+}
+
+void find_residual(const EngineFlags& flags, engine::EngineOptions& options) {
+  if (!flags.residual.empty()) {
+    options.residual_name = flags.residual;
+    options.residual = std::make_shared<engine::GateResidual>(
+        engine::read_residual(store::TableSidecar::of_file(InputFile::open(flags.residual))));
+  } else if (store::looks_like_store(flags.model)) {
+    options.residual_name = flags.model + "/sidecar/residual.bin";
+    options.residual = kept_residual(flags);
+  }
+}
+
+// A residual that nothing follows is an error where the user named it, and forgotten where the store has it.
+void check_residual(const EngineFlags& flags, const engine::PolicyPlan& chosen,
+                    engine::EngineOptions& options) {
+  const bool followed = flags.records_ahead || chosen.prefetch->needs == experts::PrefetchNeeds::kResidual;
+  if (followed || !options.residual) return;
+  const bool considered = flags.prefetch.empty() && chosen.prefetch->name == "stream";
+  if (!flags.residual.empty() && !considered)
+    throw Error(ErrorKind::kUsage, "this flag has no effect here")
+        .in(Setting::kResidual)
+        .expected(Setting::kPrefetch + " dali-residual")
+        .found("prefetch " + std::string(chosen.prefetch->name))
+        .fix("give what the flag needs, or leave " + Setting::kResidual + " out");
+  options.residual = nullptr;
+}
+
 }  // namespace
 
 engine::EngineOptions engine_options(const EngineFlags& flags) {
@@ -356,10 +404,12 @@ engine::EngineOptions engine_options(const EngineFlags& flags) {
     options.device_memory = parse_size(flags.device_memory, mark(Setting::kDeviceMemory));
   if (flags.device_slots) options.device_slots = static_cast<std::uint32_t>(*flags.device_slots);
   if (flags.prefetch_size) options.prefetch_size = static_cast<std::uint32_t>(*flags.prefetch_size);
+  find_residual(flags, options);
   set_slice_options(flags.slices, options);
   set_max_loss(flags.slices, flags.model, options);
   const engine::PolicyPlan chosen = chosen_policies(options);
   check_played(flags, *chosen.router);
+  check_residual(flags, chosen, options);
   check_effects(flags.slices, options, chosen);
   if (options.cache_bytes && !chosen.cache->keeps)
     throw Error(ErrorKind::kUsage, "this cache keeps nothing")

@@ -6,6 +6,7 @@
 
 #include "engine/engine.h"
 #include "engine/generate.h"
+#include "engine/plan/gate_residual.h"
 #include "engine/read_forecast.h"
 #include "engine/run_report.h"
 #include "engine/watch/statistics.h"
@@ -150,6 +151,10 @@ Json experts_json(const engine::RunReport& run) {
                       {"wasted_bytes", ahead.wasted_bytes},
                       {"delay_bytes", ahead.delay_bytes},
                       {"paused_events", statistics.prefetch_paused}};
+  if (run.policies.residual)
+    json["prefetch"]["calibration"] = {{"chose", run.policies.prefetch_by_calibration},
+                                       {"accuracy_residual", run.policies.residual->all.residual.mean},
+                                       {"accuracy_stream", run.policies.residual->all.stream.mean}};
   if (const experts::PrefetchTrial* const trial = run.prefetch_trial(); trial != nullptr && trial->decided())
     json["prefetch"]["trial"] = trial_json(*trial);
   json.update(losses_json(run));

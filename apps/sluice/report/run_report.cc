@@ -8,12 +8,15 @@
 #include "base/duration.h"
 #include "base/wrapped_text.h"
 #include "engine/generate.h"
+#include "engine/plan/engine_plan.h"
+#include "engine/plan/gate_residual.h"
 #include "engine/plan/memory_plan.h"
 #include "engine/plan/pool_plan.h"
 #include "engine/read_forecast.h"
 #include "engine/run_report.h"
 #include "engine/watch/statistics.h"
 #include "experts/prefetch/prefetch_trial.h"
+#include "experts/registry.h"
 #include "experts/routing/miss_account.h"
 #include "experts/routing/miss_constraint.h"
 #include "fetch/memory/expert_store.h"
@@ -53,6 +56,15 @@ std::vector<ReportRow> bytes_rows(const engine::RunReport& run) {
                                           ratio(static_cast<double>(decode.wasted_bytes), tokens));
   if (run.checkpoint.slices()) return {{"bytes per token", "measured " + measured}};
   return {{"bytes per token", predicted_bytes_text(run)}, {"", fmt::format("measured  {}", measured)}};
+}
+
+// By which calibration `auto` prefetches.
+std::vector<ReportRow> calibration_rows(const engine::RunReport& run) {
+  if (!run.policies.prefetch_by_calibration) return {};
+  const engine::PredictionQuality& found = run.policies.residual->all;
+  return {{"prefetch",
+           fmt::format("{}, calibrated: it foretells {:.1f} % of the experts, stream {:.1f} %",
+                       run.policies.prefetch->name, 100 * found.residual.mean, 100 * found.stream.mean)}};
 }
 
 // Whether read-ahead went on, where that has been found out.
@@ -124,6 +136,7 @@ std::string run_table(const engine::RunReport& run, const std::vector<engine::Ge
   const bool decoding = statistics.decode.tokens > 0;
   if (decoding)
     for (const auto& [name, text] : bytes_rows(run)) row(name, text);
+  for (const auto& [name, text] : calibration_rows(run)) row(name, text);
   for (const auto& [name, text] : trial_rows(run)) row(name, text);
   if (run.pool_plan) {
     const engine::PoolPlan& plan = *run.pool_plan;

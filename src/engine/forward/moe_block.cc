@@ -22,7 +22,7 @@ using model::Role;
 
 MoeBlock::MoeBlock(const kernels::Context& kernels, const model::ModelConfig& config,
                    const DenseWeights& weights, fetch::ExpertStore& store, codec::SliceView low_view,
-                   Statistics& statistics)
+                   const experts::ResidualVectors* residual, Statistics& statistics)
     : kernels_(kernels),
       config_(config),
       weights_(weights),
@@ -30,7 +30,7 @@ MoeBlock::MoeBlock(const kernels::Context& kernels, const model::ModelConfig& co
       statistics_(statistics),
       input_forms_(kernels::input_forms_of(store.formats())),
       scores_(kernels, config, weights),
-      predictors_({kernels, config, weights, scores_}),
+      predictors_({kernels, config, weights, scores_, residual}),
       host_(kernels, low_view) {}
 
 void MoeBlock::begin_step(const Step& step) {
@@ -251,7 +251,9 @@ void MoeBlock::show_ahead(std::size_t layer, Role norm, const Step& step, const 
     observer_->on_ahead(name, *predict(kind, layer, norm, step, w, computed));
   };
   show(computed ? kStreamAndLayer : kStream, experts::PredictorKind::kStream);
-  if (!computed) show(kGateInput, experts::PredictorKind::kGateInput);
+  if (computed) return;
+  show(kGateInput, experts::PredictorKind::kGateInput);
+  if (predictors_.has_residual()) show(kGateInputAndResidual, experts::PredictorKind::kResidual);
 }
 
 void MoeBlock::arrange_for_experts(std::size_t tokens, const Workspace& w) {

@@ -32,9 +32,10 @@ namespace sluice::engine {
 // Carries out what a LayerDecider decides, and counts it. Thread-compatible. All references must outlive it.
 class MoeBlock {
  public:
-  // `low_view`: the view that a lone MSB slice stands for.
+  // `low_view`: the view that a lone MSB slice stands for. `residual`: of gate inputs, or null.
   MoeBlock(const kernels::Context& kernels, const model::ModelConfig& config, const DenseWeights& weights,
-           fetch::ExpertStore& store, codec::SliceView low_view, Statistics& statistics);
+           fetch::ExpertStore& store, codec::SliceView low_view, const experts::ResidualVectors* residual,
+           Statistics& statistics);
 
   // `decider` must outlive this or its successor. Null, as at first: routed experts are left out, to measure
   // what a step costs without them (measure_profile.h).

@@ -10,8 +10,10 @@ Predictor& Predictors::operator[](experts::PredictorKind kind) {
       return *stream_;
     case experts::PredictorKind::kGateInput:
       return *gate_input_;
-    case experts::PredictorKind::kNone:
     case experts::PredictorKind::kResidual:
+      if (residual_) return *residual_;
+      break;
+    case experts::PredictorKind::kNone:
       break;
   }
   SLUICE_CHECK(false, "experts/combination.h refuses a prefetch whose residual nobody has measured");

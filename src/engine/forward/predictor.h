@@ -11,6 +11,7 @@
 #include "engine/forward/workspace.h"
 #include "engine/session/step.h"
 #include "experts/prefetch/prefetch.h"
+#include "experts/prefetch/residual_vectors.h"
 #include "experts/routing/router.h"
 #include "kernels/context.h"
 #include "model/config.h"
@@ -19,8 +20,9 @@ namespace sluice::engine {
 
 // Names of what the engine predicts about the next sparse layer's router while a layer is computed: its norm
 // and router see the residual stream without what this layer's experts add, and later with it.
-// Or the next layer's router sees what this layer's router saw.
-inline constexpr std::string_view kStream = "stream", kStreamAndLayer = "stream+layer", kGateInput = "raw";
+// Or the next layer's router sees what this layer's router saw, or that and a measured mean difference.
+inline constexpr std::string_view kStream = "stream", kStreamAndLayer = "stream+layer", kGateInput = "raw",
+                                  kGateInputAndResidual = "residual";
 
 // Thread-compatible.
 class Predictor {
@@ -39,21 +41,26 @@ struct PredictorTools {
   const model::ModelConfig& config;
   const DenseWeights& weights;
   RouterScores& scores;
+  const experts::ResidualVectors* residual = nullptr;  // null: nobody has measured it
 };
 
 // Each in a file of its own.
 std::unique_ptr<Predictor> make_stream_predictor(const PredictorTools& tools);
 std::unique_ptr<Predictor> make_gate_input_predictor(const PredictorTools& tools);
+std::unique_ptr<Predictor> make_residual_predictor(const PredictorTools& tools);  // REQUIRES: a residual
 
 // All that these tools can make. Thread-compatible.
 class Predictors {
  public:
   explicit Predictors(const PredictorTools& tools)
-      : stream_(make_stream_predictor(tools)), gate_input_(make_gate_input_predictor(tools)) {}
+      : stream_(make_stream_predictor(tools)),
+        gate_input_(make_gate_input_predictor(tools)),
+        residual_(tools.residual != nullptr ? make_residual_predictor(tools) : nullptr) {}
+  bool has_residual() const { return residual_ != nullptr; }
   Predictor& operator[](experts::PredictorKind kind);  // REQUIRES: neither kNone nor one that is not here
 
  private:
-  std::unique_ptr<Predictor> stream_, gate_input_;
+  std::unique_ptr<Predictor> stream_, gate_input_, residual_;
 };
 
 // The layer that predictors predict. REQUIRES: a sparse layer behind `layer`.

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/setting.h"
+#include "engine/plan/gate_residual.h"
 #include "experts/device_presets.h"
 #include "experts/routing/routing_script.h"
 #include "experts/routing/slice_names.h"
@@ -261,9 +262,14 @@ PolicyPlan choose_policies(const EngineOptions& options, bool packed_states, boo
   // nothing about routing that is played.
   const bool replaced = (sliced && plan.router->lossy) || plan.router->scripted;
   const bool idle = chosen || options.recording > 0 || replaced;
-  plan.prefetch = &experts::find_prefetch(either(options.prefetch, of_device ? of_device->prefetch
-                                                                   : idle    ? preset.prefetch
-                                                                             : "stream"));
+  const bool free = options.prefetch.empty() && of_device == nullptr && !idle;
+  plan.residual = options.residual;
+  plan.prefetch_by_calibration = free && options.residual && options.residual->better_than_stream();
+  plan.prefetch =
+      &experts::find_prefetch(either(options.prefetch, of_device                      ? of_device->prefetch
+                                                       : idle                         ? preset.prefetch
+                                                       : plan.prefetch_by_calibration ? "dali-residual"
+                                                                                      : "stream"));
   plan.scheduler = &experts::find_scheduler(either(options.scheduler, preset.scheduler));
   const bool device = has_device(options);
   plan.placement = &experts::find_placement(either(options.placement, of_device ? of_device->placement
@@ -294,7 +300,8 @@ void check_policies(const PolicyPlan& policies, experts::Family family) {
        .slices = &policies.slices,
        .loss_limited = policies.contract.has_value(),
        .placement = policies.placement->name,
-       .device_cache = policies.device_cache != nullptr ? policies.device_cache->name : ""});
+       .device_cache = policies.device_cache != nullptr ? policies.device_cache->name : "",
+       .residual = policies.residual != nullptr});
 }
 
 EnginePlan resolve(const EngineOptions& options, const ModelFacts& facts) {
@@ -326,6 +333,7 @@ EnginePlan resolve(const EngineOptions& options, const ModelFacts& facts) {
   plan.profile = options.profile;
   plan.profile_if_it_fits = options.profile_if_it_fits;
   plan.ranks = options.ranks;
+  plan.residual_name = options.residual_name;
   plan.seed = options.seed;
   plan.recording = options.recording;
   plan.low_view = options.low_view;

@@ -64,6 +64,8 @@ struct PolicyPlan {
   experts::SlicesConfig slices;
   std::optional<experts::LossContract> contract;
   std::shared_ptr<const experts::RoutingScript> script;  // for the router recorded, else null
+  std::shared_ptr<const GateResidual> residual;          // as in EngineOptions
+  bool prefetch_by_calibration = false;                  // nobody named it: the residual decided
   experts::Parts kept;                                   // parts of an expert that caches keep
 
   std::string_view preset_name() const { return device_preset ? device_preset->name : preset->name; }
@@ -102,6 +104,7 @@ struct EnginePlan {
   std::optional<Profile> profile;
   bool profile_if_it_fits = false;
   std::vector<double> ranks;
+  std::string residual_name;  // as in EngineOptions
   std::uint64_t seed = 0;
   Bytes recording = 0;
   codec::SliceView low_view = codec::SliceView::kLow;

@@ -32,8 +32,9 @@ class RoutingScript;
 
 namespace sluice::engine {
 
-class ComputeUnit;  // engine/forward/unit/compute_unit.h
-struct UnitParts;   // unit_parts.h
+class ComputeUnit;    // engine/forward/unit/compute_unit.h
+struct GateResidual;  // gate_residual.h
+struct UnitParts;     // unit_parts.h
 
 enum class Math {
   kAuto,  // the key/value cache is BF16
@@ -100,6 +101,11 @@ struct EngineOptions {
   // Experts of a layer that are copied there ahead, at most; empty: the preset's, or 1 for layers of at most
   // 8 experts and 4 for others. Prefetching from disk has no such limit.
   std::optional<std::uint32_t> prefetch_size;
+  // What the prefetch dali-residual and traces of predictions add to gate inputs. `auto` takes that prefetch
+  // where it foretells routing better than `stream`. Null: nobody has measured it. One of another model is
+  // Error(kInvalid) naming residual_name.
+  std::shared_ptr<const GateResidual> residual;
+  std::string residual_name;
   CacheScope cache_scope = CacheScope::kGlobal;
   DenseForm dense = DenseForm::kAuto;
   Keep keep = Keep::kFull;
