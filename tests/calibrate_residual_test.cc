@@ -75,6 +75,10 @@ TEST_F(CalibrateResidual, ServesHostAndDeviceWithTheSameText) {
   EXPECT_EQ(host.at("text"), none.at("text"));
   EXPECT_EQ(both.at("text"), none.at("text"));
   EXPECT_GT(both.at("experts").at("device").at("prefetch").at("used").get<int>(), 0);
+  const Json preset = Json::parse(
+      run(request + " --residual " + measured() + " --device emulated --device-slots 3 --preset dali").out);
+  EXPECT_EQ(preset.at("text"), none.at("text"));
+  EXPECT_EQ(preset.at("experts").at("prefetch").at("policy"), "dali-residual");
 }
 
 TEST_F(CalibrateResidual, TracesRecordItForReplays) {

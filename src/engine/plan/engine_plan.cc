@@ -173,14 +173,17 @@ const experts::DevicePreset* device_preset_of(const EngineOptions& options) {
         .found(options.preset)
         .fix("add " + Setting::kDevice + " emulated");
   const experts::DevicePreset& preset = experts::find_device_preset(options.preset);
-  if (options.prefetch.empty() &&
-      experts::find_prefetch(preset.prefetch).needs != experts::PrefetchNeeds::kNothing)
+  const experts::PrefetchNeeds needs = experts::find_prefetch(preset.prefetch).needs;
+  const bool by_residual = needs == experts::PrefetchNeeds::kResidual;
+  const bool known = needs == experts::PrefetchNeeds::kNothing || (by_residual && options.residual);
+  if (options.prefetch.empty() && !known)
     throw Error(ErrorKind::kUsage, fmt::format("{} reads ahead by {}, which must know another text",
                                                preset.name, preset.prefetch))
         .in(Setting::kPreset)
         .expected(Setting::kPrefetch + " none beside it")
         .found("none given")
-        .fix("add " + Setting::kPrefetch + " none");
+        .fix("add " + Setting::kPrefetch + " none" +
+             (by_residual ? ", or " + Setting::kResidual + " FILE, which sluice calibrate measures" : ""));
   return &preset;
 }
 
