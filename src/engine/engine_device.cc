@@ -4,7 +4,10 @@
 #include <optional>
 #include <utility>
 
+#include "base/duration.h"
+#include "base/error.h"
 #include "base/machine/system_memory.h"
+#include "base/setting.h"
 #include "device/emulated/emulated_device.h"
 #include "device/first_fit.h"
 #include "experts/device_caches.h"
@@ -28,6 +31,23 @@ DeviceMemoryPlan plan_of(const DeviceChoice& choice, const UnitParts& parts) {
                             needs_of(choice, parts));
 }
 
+// Signals wait for what is under way, so nothing may take much longer than a person waits.
+void check_speed(const device::EmulatedSpec& spec, Bytes expert) {
+  constexpr double kLongest = 10;
+  const auto seconds = [&](const std::optional<double>& rate) {
+    return rate ? spec.dilation * static_cast<double>(expert) / *rate : 0.0;
+  };
+  const double copying = seconds(spec.link_bytes_per_s) + spec.dilation * spec.latency_s;
+  const double computing = seconds(spec.compute_bytes_per_s);
+  if (std::max(copying, computing) <= kLongest) return;
+  throw Error(ErrorKind::kUsage, "this device is too slow for the model's experts")
+      .in(Setting::kDevice)
+      .expected("at most " + format_duration(kLongest) + " to copy or to compute an expert of " +
+                format_bytes(expert))
+      .found(format_duration(copying) + " and " + format_duration(computing))
+      .fix("give the device a faster link and faster compute, or a smaller dilate");
+}
+
 }  // namespace
 
 Bytes default_device_memory() { return std::min<Bytes>(kGiB, free_memory(read_memory_limits()) / 4); }
@@ -42,6 +62,7 @@ EngineDevice::EngineDevice(const EnginePlan& plan, const UnitParts& parts)
       seed_(plan.seed),
       expert_bytes_(parts.store.bytes_per_expert()),
       memory_(plan_of(*plan.device, parts)) {
+  check_speed(spec_, expert_bytes_);
   device::EmulatedOptions options;
   options.spec = spec_;
   options.memory = memory_.budget;
