@@ -450,8 +450,9 @@ TEST(CommandLine, CommonFlagsAreTheSameEverywhere) {
 TEST(CommandLine, NumbersOutOfRangeSayWhatIsExpectedAndFound) {
   const auto expect = [](const std::string& arguments, const std::string& flag, const std::string& range,
                          const std::string& found) {
-    expect_usage_error(arguments, flag + ": value out of range; expected a whole number from " + range +
-                                      ", found \"" + found +
+    const bool whole = found.find_first_not_of("-0123456789") == found.npos;
+    expect_usage_error(arguments, flag + (whole ? ": value out of range" : ": not a whole number") +
+                                      "; expected a whole number from " + range + ", found \"" + found +
                                       "\"; give such a number, or leave the flag out\n");
   };
   expect("run m --tokens 1 -n abc", "-n", "0 to 2147483648", "abc");

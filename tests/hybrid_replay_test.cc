@@ -172,7 +172,10 @@ TEST(HybridReplay, RefusesWhatCannotBe) {
           "cache is static-popular");
   refused("--machine dali-3090 --device-slots 16 --device-cache static-popular --prefetch none",
           "--device-cache: this cache needs");
-  refused("--machine dali-3090 --prefetch none --device-slots 16 --device-cache belady", "the future");
+  refused("--machine dali-3090 --prefetch none --device-slots 16 --device-cache belady",
+          "--device-cache: this cache must know all requests beforehand");
+  refused("--machine dali-3090 --prefetch none --device-slots 16 --device-cache nosuch",
+          "--device-cache: unknown name");
   refused("--machine dali-3090 --prefetch none --device-slots 16 --batch 0", "numbers from 1");
   refused("--machine dali-3090 --prefetch none --device-slots 16 --router cumsum", "--router");
 }

@@ -40,7 +40,8 @@ void check_device(const Combination& combination) {
   const bool has_device = !combination.device_cache.empty();
   if (!has_device && !combination.placement.empty() && find_placement(combination.placement).needs_device) {
     refuse("this placement computes experts on a device, and there is none", Setting::kPlacement,
-           std::string(combination.placement), "use the placement cpu, or give a device");
+           std::string(combination.placement),
+           "use the placement cpu, or add " + Setting::kDevice + " emulated");
   }
   if (!has_device) return;
   const CachePolicy& cache = find_cache(combination.device_cache);

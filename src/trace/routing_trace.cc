@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/setting.h"
 #include "trace/sluice_trace.h"
 #include "trace/trace_format.h"
 #include "trace/trace_kinds.h"
@@ -76,7 +77,8 @@ std::unique_ptr<RoutingTrace> open_trace(std::unique_ptr<ByteSource> source) {
   throw Error(ErrorKind::kInvalid, "not a routing trace")
       .in(input->path(), 0)
       .expected("a file of `sluice trace`, a .mrt, or a .csv that begins with \"# route_trace\"")
-      .found(start.empty() ? "an empty file" : found.substr(0, found.size() - 1));
+      .found(start.empty() ? "an empty file" : found.substr(0, found.size() - 1))
+      .fix("name another file, or record one: sluice trace MODEL " + Setting::kOut + " FILE");
 }
 
 }  // namespace sluice::trace

@@ -26,6 +26,7 @@
 #include "experts/device_presets.h"
 #include "experts/prefetch/prefetch.h"
 #include "experts/registry.h"
+#include "flags/engine_flags.h"
 #include "flags/number_range.h"
 #include "flags/output_path.h"
 #include "flags/pool_slots.h"
@@ -138,7 +139,8 @@ std::vector<Row> rows_of(const HybridRequest& request, const HybridFlags& flags,
             settings.placement = flags.placement.empty() ? preset.placement : flags.placement;
             settings.prefill_placement = flags.placement.empty() ? preset.prefill_placement : "";
             settings.prefill_from = preset.prefill_from;
-            settings.device_cache = experts::find_cache(cache).name;
+            check_cache(cache, Setting::kDeviceCache);
+            settings.device_cache = cache;
             experts::find_placement(settings.placement);
             settings.slots = slots;
             settings.prefetch = prefetch.name;

@@ -229,7 +229,9 @@ void add_machine_flags(Command& command, MachineFlags& flags) {
   const std::string group = "Slices on a modelled machine";
   command
       .add_option(Setting::kMachine, &flags.machine,
-                  "Replay slices on this hardware: slicemoe, or a JSON file; with " + Setting::kMemoryExperts)
+                  "Hardware to replay on: slicemoe (slices; with " + Setting::kMemoryExperts +
+                      "), one with a device (those of " + Setting::kDeviceSlots +
+                      ", such as dali-3090), or a JSON file")
       ->group(group);
   command
       .add_option(Setting::kSlices, &flags.slices,

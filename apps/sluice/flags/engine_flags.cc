@@ -55,23 +55,6 @@ std::string device_preset_names() {
   return names;
 }
 
-// Refuses caches that must know the future: they are for the lab.
-void check_cache(const std::string& name, Setting setting) {
-  for (const experts::CachePolicy& policy : experts::cache_policies()) {
-    if (policy.name != name) continue;
-    if (!policy.oracle) return;
-    throw Error(ErrorKind::kUsage, "this cache must know all requests beforehand")
-        .in(setting)
-        .expected("one of " + cache_names())
-        .found(name)
-        .fix("ask `sluice lab evict` what it would do");
-  }
-  throw Error(ErrorKind::kUsage, "unknown name")
-      .in(setting)
-      .expected("one of " + cache_names())
-      .found("\"" + name + "\"");
-}
-
 // Checks names before anything is opened; the code that uses a name looks it up again.
 void check_policies(const EngineFlags& flags) {
   if (!flags.preset.empty()) experts::host_preset(flags.preset);
@@ -302,6 +285,22 @@ void add_engine_flags(Command& command, EngineFlags& flags, const EngineHelp& he
     add_policy_flags(command, flags, help);
   else if (help.devices)
     add_device_choice(command, flags, "Also measures this device, at work beside the host");
+}
+
+void check_cache(const std::string& name, Setting setting) {
+  for (const experts::CachePolicy& policy : experts::cache_policies()) {
+    if (policy.name != name) continue;
+    if (!policy.oracle) return;
+    throw Error(ErrorKind::kUsage, "this cache must know all requests beforehand")
+        .in(setting)
+        .expected("one of " + cache_names())
+        .found(name)
+        .fix(setting == Setting::kCache ? "ask `sluice lab evict` what it would do" : "name another");
+  }
+  throw Error(ErrorKind::kUsage, "unknown name")
+      .in(setting)
+      .expected("one of " + cache_names())
+      .found("\"" + name + "\"");
 }
 
 EngineFlags reference_flags(const EngineFlags& flags, const std::string& path) {

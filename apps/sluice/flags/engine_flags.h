@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/setting.h"
 #include "engine/plan/options.h"
 #include "flags/common_flags.h"
 #include "flags/slice_flags.h"
@@ -66,6 +67,8 @@ struct EngineHelp {
   bool plays_routing = false;  // has the flags of the router recorded, which is for benchmarks
 };
 void add_engine_flags(Command& command, EngineFlags& flags, const EngineHelp& help = {});
+// Error(kUsage) that names `setting` for an unknown cache, and for one that must know the future.
+void check_cache(const std::string& name, Setting setting);
 // Flags of an exact reference at `path` beside the model of `flags`: default policies and the router exact;
 // the machine as for the model.
 EngineFlags reference_flags(const EngineFlags& flags, const std::string& path);

@@ -16,7 +16,8 @@ FlagCheck whole_number(Setting setting, std::uint64_t least, std::uint64_t most)
     const char* const end = text.data() + text.size();
     const auto [next, error] = std::from_chars(text.data(), end, number);
     if (error == std::errc() && next == end && number >= least && number <= most) return;
-    throw Error(ErrorKind::kUsage, "value out of range")
+    const bool whole = !text.empty() && text.find_first_not_of("0123456789", text[0] == '-') == text.npos;
+    throw Error(ErrorKind::kUsage, whole ? "value out of range" : "not a whole number")
         .in(setting)
         .expected(fmt::format("a whole number from {} to {}", least, most))
         .found(fmt::format("\"{}\"", text))

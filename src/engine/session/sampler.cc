@@ -23,7 +23,8 @@ void require(bool legal, Setting setting, const char* expected, double found) {
 }  // namespace
 
 void SamplerConfig::validate() const {
-  require(std::isfinite(temperature) && temperature >= 0, Setting::kTemperature, "0 or more", temperature);
+  require(temperature >= 0 || std::isnan(temperature), Setting::kTemperature, "0 or more", temperature);
+  require(std::isfinite(temperature), Setting::kTemperature, "a finite number", temperature);
   require(top_k >= 0, Setting::kTopK, "0 or more", static_cast<double>(top_k));
   require(top_p > 0 && top_p <= 1, Setting::kTopP, "more than 0, at most 1", top_p);
   require(min_p >= 0 && min_p <= 1, Setting::kMinP, "0 to 1", min_p);

@@ -49,8 +49,10 @@ const Function& find_function(std::string_view name) {
     known += ", " + std::string(function->name);
   }
   throw Error(ErrorKind::kUsage, "the lab has no such function")
+      .in("lab")
       .expected("one of " + known)
-      .found("\"" + std::string(name) + "\"");
+      .found("\"" + std::string(name) + "\"")
+      .fix("ask `sluice lab list` what each takes and answers");
 }
 
 Answer answer_line(const Function& function, std::string_view line, std::uint64_t number) {
