@@ -10,7 +10,7 @@
 
 namespace sluice::app {
 
-// Error(kUsage) if the flag --prefill is given for a trace that marks its prompts itself.
+// Error(kUsage) if Setting::kPrefill is given for a trace that marks its prompts itself.
 void check_prefill(const std::optional<std::uint64_t>& prefill, const trace::TraceHeader& header,
                    const std::string& path);
 

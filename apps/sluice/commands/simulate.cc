@@ -287,7 +287,8 @@ bool is_hybrid(const Options& options) {
     throw Error(ErrorKind::kUsage,
                 "a replay with a device takes its costs from the machine, and whole experts")
         .in(Setting::kMachine)
-        .expected("what `sluice simulate --help` lists under \"Host and device\", and the host's cache")
+        .expected("what `sluice simulate " + Setting::kHelp +
+                  "` lists under \"Host and device\", and the host's cache")
         .found("flags of another kind of replay")
         .fix("leave out " + Setting::kProfile + ", " + Setting::kMemoryExperts + ", " + Setting::kSlices +
              " and " + Setting::kShape);
