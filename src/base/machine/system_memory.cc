@@ -117,6 +117,13 @@ ProcessMemory read_process_memory() {
   return {field(status, "VmRSS"), field(status, "VmHWM"), field(status, "RssFile"), field(status, "VmPTE")};
 }
 
+// Reads a byte of each page, between variables, too: AddressSanitizer would take that for a mistake.
+__attribute__((no_sanitize("address"))) static void touch_pages(std::uintptr_t begin, std::uintptr_t end,
+                                                                std::uintptr_t page) {
+  for (std::uintptr_t at = begin; at < end; at += page)
+    static_cast<void>(*reinterpret_cast<const volatile char*>(at));
+}
+
 void touch_program() {
   ::dl_iterate_phdr(
       [](dl_phdr_info* object, std::size_t, void*) {
@@ -126,9 +133,7 @@ void touch_program() {
           if (segment.p_type != PT_LOAD || (segment.p_flags & PF_R) == 0 || (segment.p_flags & PF_W) != 0)
             continue;
           const std::uintptr_t begin = (object->dlpi_addr + segment.p_vaddr) & ~(page - 1);
-          const std::uintptr_t end = object->dlpi_addr + segment.p_vaddr + segment.p_filesz;
-          for (std::uintptr_t at = begin; at < end; at += page)
-            static_cast<void>(*reinterpret_cast<const volatile char*>(at));
+          touch_pages(begin, object->dlpi_addr + segment.p_vaddr + segment.p_filesz, page);
         }
         return 1;  // the program comes first; its libraries do not matter
       },

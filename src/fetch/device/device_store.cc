@@ -1,6 +1,7 @@
 #include "fetch/device/device_store.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "base/error.h"
@@ -93,8 +94,9 @@ void DeviceStore::begin(std::uint32_t layer, const experts::DevicePlan& plan) {
     std::erase(updates_, id);
     const auto found = experts_.find(id);
     if (found == experts_.end()) continue;
-    if (found->second.ready.error()) {  // its copy has failed
+    if (const std::optional<Error> error = found->second.ready.error()) {  // its copy has failed
       ++counters_.missing;
+      uses_.at(id).lost = error;
       drop(found);
       continue;
     }
@@ -200,6 +202,7 @@ DeviceStore::Experts::iterator DeviceStore::drop(Experts::iterator found) {
 void DeviceStore::used(ExpertId id, const Event& done) {
   const auto found = experts_.find(id);
   SLUICE_CHECK(found != experts_.end(), "a launch reads an expert that is not there");
+  uses_.at(id).computed = true;
   // Launches of a stream follow each other, but not those of two.
   found->second.last_use = device::all_of({found->second.last_use.settled(), done.settled()});
   if (found->second.stage != Stage::kPasses) return;
@@ -210,6 +213,14 @@ void DeviceStore::used(ExpertId id, const Event& done) {
 }
 
 void DeviceStore::finish_event() {
+  for (const auto& [id, use] : uses_) {
+    if (use.computed) continue;
+    if (use.lost) throw *use.lost;
+    const auto found = experts_.find(id);  // its copy may have failed since begin()
+    SLUICE_CHECK(found != experts_.end() && found->second.ready.error(),
+                 std::to_string(id.layer) + "/" + std::to_string(id.index) + " was not computed");
+    throw *found->second.ready.error();
+  }
   for (const HeldPin& held : pins_) held.until.wait();
   pins_.clear();
   uses_.clear();

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "base/error.h"
 #include "device/device.h"
 #include "experts/cache/residency.h"
 #include "experts/device_plan.h"
@@ -77,7 +78,8 @@ class DeviceStore {
   void keep_if_copied(ExpertStore::Pin pin);  // of an expert that was used without it
   // A launch that reads the expert has been queued; `done` follows it. Call once for each expert of the plan.
   void used(experts::ExpertId id, const device::Event& done);
-  // All launches are queued, and their errors known: pins go, as their copies are done; updates begin.
+  // All launches are queued, and their errors known: pins go, as their copies are done; updates begin. Throws
+  // the error of the copy of an expert that has() said was there, or on its way, and that nobody could compute.
   void finish_event();
   // After an error, instead: demanded copies are given up, pins go, and experts of which a copy has failed
   // leave. Waits for chunks in flight.
@@ -132,7 +134,8 @@ class DeviceStore {
   DeviceBuffers buffers_;
   Experts experts_;
   struct EventUse {
-    bool stays = false;
+    bool stays = false, computed = false;
+    std::optional<Error> lost;  // why its copy failed after the plan, and the host, had counted on it
     device::Event copied;  // of one that has left the table while it was copied
   };
   std::map<experts::ExpertId, EventUse> uses_;  // of the running event
