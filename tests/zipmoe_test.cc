@@ -116,7 +116,8 @@ TEST_F(ZipMoeTest, ADamagedProfileOfAStoreIsAWarningAndIsMadeAgain) {
     const Outcome warned = run("run" + request + " --json");
     ASSERT_EQ(warned.code, 0) << warned.err;
     EXPECT_EQ(Json::parse(warned.out)["tokens"], expected);
-    const std::size_t at = warned.err.find("sluice: warning: the store's profile is passed over: " + profile);
+    const std::size_t at = warned.err.find(
+        "sluice: warning: the store's profile is passed over, and measured again: " + profile);
     ASSERT_NE(at, std::string::npos) << warned.err;
     EXPECT_EQ(warned.err.find("passed over", at + 60), std::string::npos) << "said twice: " << warned.err;
     EXPECT_EQ(run("run" + request + " --json").err, "") << "made again";
@@ -197,7 +198,8 @@ TEST_F(ZipMoeTest, AProfileThatCannotBeReadIsAWarningAndIsMeasured) {
         sluice::program::run_command("timeout -s KILL 60 '" SLUICE_PROGRAM "' " + request);
     EXPECT_EQ(outcome.code, 0) << made << outcome.err;
     EXPECT_EQ(outcome.out, expected);
-    EXPECT_NE(outcome.err.find("sluice: warning: the store's profile is passed over: " + profile),
+    EXPECT_NE(outcome.err.find("sluice: warning: the store's profile is passed over, and measured again: " +
+                               profile),
               std::string::npos)
         << made << outcome.err;
     EXPECT_FALSE(fs::is_regular_file(fs::symlink_status(profile))) << made;

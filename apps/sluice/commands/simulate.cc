@@ -524,11 +524,11 @@ void add_simulate(Command& app) {
       "  sluice simulate --trace fable.trace --profile here.json --preset zipmoe,z-C,z-basic-lru "
       "--memory-experts "
       "10MiB,20MiB\n"
-      "  sluice simulate --trace tests/data/routing/dsv2lite.summary612.mrt.zst --machine slicemoe --slices "
+      "  sluice simulate --trace dsv2lite.summary612.mrt.zst --machine slicemoe --slices "
       "8/4,4/2 --memory-experts 1.8GB,2.4GB --prefill 500\n"
-      "  sluice simulate --trace tests/data/routing/dsv2lite.summary612.mrt.zst --machine dali-3090 --preset "
+      "  sluice simulate --trace dsv2lite.summary612.mrt.zst --machine dali-3090 --preset "
       "dali,gpu-lru --prefetch none --device-slots 16,32\n"
-      "tests/data/routing is in the program's source. " +
+      "Those traces are in tests/data/routing of the source. " +
       Setting::kBatch + " takes as many sequences as the trace has: that one has 1.");
   command->callback([options] { run(*options); });
 }

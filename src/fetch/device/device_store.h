@@ -79,7 +79,7 @@ class DeviceStore {
   // A launch that reads the expert has been queued; `done` follows it. Call once for each expert of the plan.
   void used(experts::ExpertId id, const device::Event& done);
   // All launches are queued, and their errors known: pins go, as their copies are done; updates begin. Throws
-  // the error of the copy of an expert that has() said was there, or on its way, and that nobody could compute.
+  // the error of a copy if has() said that its expert is on its way, and nobody could compute it.
   void finish_event();
   // After an error, instead: demanded copies are given up, pins go, and experts of which a copy has failed
   // leave. Waits for chunks in flight.

@@ -254,6 +254,22 @@ TEST_F(DeviceStoreTest, AfterAFailedCopyTheEventCanBeRepeated) {
   for (std::uint16_t i = 0; i < 3; ++i) EXPECT_TRUE(device_store_->stays(id(i)));
 }
 
+// The host was not asked for what was on its way, so nobody can compute it.
+TEST_F(DeviceStoreTest, APrefetchThatFailsBehindThePlanFailsTheEvent) {
+  fails_at_ = 0;
+  start(2, 4);
+  device_store_->prefetch(std::vector{id(0)});
+  while (device_store_->has(id(0))) std::this_thread::yield();
+  DevicePlan plan = uses({0}, false);
+  plan.uses[0].from = DeviceBytes::kPrefetch;
+  device_store_->begin(0, plan);
+  EXPECT_FALSE(device_store_->has(id(0)));
+  const std::string text = error_of([&] { device_store_->finish_event(); });
+  EXPECT_NE(text.find("a copy over the link failed"), std::string::npos) << text;
+  device_store_->abandon_event();
+  expect_read(plan, event(plan));
+}
+
 TEST_F(DeviceStoreTest, AnEventIsAbandonedWithCopiesInFlight) {
   stops_at_ = 0;
   start(2);
