@@ -180,12 +180,17 @@ std::string command_of(const Options& options) {
   return command;
 }
 
-void reproduce_slicemoe(const Options& options) {
+// For papers without runs of their own.
+void refuse_flags_of_runs(const Options& options) {
   if (!options.whole.empty() || !options.memory.empty() || options.tokens != 0 || options.runs != 0)
     throw Error(ErrorKind::kUsage, "these flags are of zipmoe's runs, which compare presets under budgets")
-        .in("reproduce slicemoe")
+        .in("reproduce " + options.paper)
         .fix("leave out " + Setting::kWhole + ", " + Setting::kBudget + ", " + Setting::kRuns + " and " +
              Setting::kPredict);
+}
+
+void reproduce_slicemoe(const Options& options) {
+  refuse_flags_of_runs(options);
   const std::string output = output_of(options);
   reproduce::SlicemoeSettings settings;
   settings.trained = trained_settings(options, output);
@@ -240,11 +245,7 @@ std::optional<reproduce::DaliTrainedSettings> dali_trained_settings(const Option
 }
 
 void reproduce_dali(const Options& options) {
-  if (!options.whole.empty() || !options.memory.empty() || options.tokens != 0 || options.runs != 0)
-    throw Error(ErrorKind::kUsage, "these flags are of zipmoe's runs, which compare presets under budgets")
-        .in("reproduce dali")
-        .fix("leave out " + Setting::kWhole + ", " + Setting::kBudget + ", " + Setting::kRuns + " and " +
-             Setting::kPredict);
+  refuse_flags_of_runs(options);
   const std::string output = output_of(options);
   reproduce::DaliSettings settings;
   settings.trained = dali_trained_settings(options);
