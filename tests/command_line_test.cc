@@ -270,11 +270,11 @@ TEST(CommandLine, ReportsFitTheTerminal) {
 
 // What `run` does at a budget, `plan` plans at it.
 TEST(CommandLine, PlanTakesTheContextThatRunWould) {
-  EXPECT_EQ(sluice("run " + kModel + " -p 'Once upon a time' -n 2 --temp 0 --memory " + memory(32)).code, 0);
-  const Outcome planned = sluice("plan " + kModel + " --memory " + memory(32) + " --json");
+  EXPECT_EQ(sluice("run " + kModel + " -p 'Once upon a time' -n 2 --temp 0 --memory " + memory(25)).code, 0);
+  const Outcome planned = sluice("plan " + kModel + " --memory " + memory(25) + " --json");
   ASSERT_EQ(planned.code, 0) << planned.err;
   EXPECT_EQ(Json::parse(planned.out).at("tokens"), 256);
-  const Outcome more = sluice("plan " + kModel + " --tokens 4096 --memory " + memory(32));
+  const Outcome more = sluice("plan " + kModel + " --tokens 4096 --memory " + memory(25));
   EXPECT_EQ(more.code, 1);
   EXPECT_NE(more.err.find("too small"), std::string::npos) << more.err;
   const std::string table = sluice("plan " + kModel + " --memory " + memory(40)).out;
