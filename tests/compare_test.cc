@@ -10,6 +10,7 @@
 #include "base/files/scratch_directory.h"
 #include "base/json/json.h"
 #include "bundled_model.h"
+#include "model/golden_models.h"
 
 namespace {
 
@@ -149,8 +150,7 @@ TEST_F(CompareLossy, ExactPresetsThatDifferAreAFailure) {
 TEST_F(CompareLossy, WholeIsTheSameModel) {
   const std::string other = directory_->file("other_whole");
   ASSERT_EQ(run("synth " + kModel + "/config.json -o " + other + " --quiet").code, 0);
-  for (const std::string& whole :
-       {other, std::string(SLUICE_SOURCE_DIR) + "/tests/golden/models/qwen2_moe_b"}) {
+  for (const std::string& whole : {other, sluice::testing::kGoldenModels + "/qwen2_moe_b"}) {
     const Outcome refused =
         run("compare " + kModel + " --whole " + whole + " --preset auto,z-accelerate -q -p a -n 2");
     EXPECT_EQ(refused.code, 1);
@@ -181,7 +181,7 @@ TEST_F(CompareLossy, AReferenceIsTheExactModel) {
   ASSERT_EQ(run("synth " + kModel + "/config.json -o " + other + " --quiet").code, 0);
   for (const auto& [reference, words] :
        {std::pair(store(), "the reference is itself rounded"),
-        std::pair(std::string(SLUICE_SOURCE_DIR) + "/tests/golden/models/qwen2_moe_b", "another vocabulary"),
+        std::pair(sluice::testing::kGoldenModels + "/qwen2_moe_b", "another vocabulary"),
         std::pair(other, "the reference is not the model")}) {
     const Outcome refused = run(at + reference);
     EXPECT_EQ(refused.code, 1) << reference;

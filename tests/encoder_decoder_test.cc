@@ -10,6 +10,7 @@
 
 #include "base/files/scratch_directory.h"
 #include "base/json/json.h"
+#include "model/golden_models.h"
 #include "program.h"
 
 namespace {
@@ -21,7 +22,7 @@ using sluice::program::Outcome;
 using sluice::program::run;
 using sluice::testing::ScratchDirectory;
 
-const std::string kModels = SLUICE_SOURCE_DIR "/tests/golden/models/";
+const std::string kModels = sluice::testing::kGoldenModels + "/", kGoldens = sluice::testing::kGoldens + "/";
 
 std::string list(const Json& tokens) {
   std::string text;
@@ -41,7 +42,7 @@ std::vector<float> read_npy(const std::string& path) {
 
 class EncoderDecoderTest : public ::testing::TestWithParam<const char*> {
  protected:
-  void SetUp() override { golden_ = read_json_file(kModels + GetParam() + ".golden/golden.json"); }
+  void SetUp() override { golden_ = read_json_file(kGoldens + GetParam() + ".golden/golden.json"); }
   std::string model() const { return kModels + GetParam(); }
   std::string file(const std::string& name) const { return directory_.file(name); }
 
@@ -52,7 +53,7 @@ class EncoderDecoderTest : public ::testing::TestWithParam<const char*> {
 TEST_P(EncoderDecoderTest, ForwardAndRunGiveTheGoldensFromDirectoryAndStore) {
   ASSERT_EQ(run("pack " + model() + " -o " + file("m.sluice") + " --quiet").code, 0);
   EXPECT_EQ(run("verify " + file("m.sluice")).code, 0);
-  const std::vector<float> expected = read_npy(kModels + GetParam() + ".golden/logits.npy");
+  const std::vector<float> expected = read_npy(kGoldens + GetParam() + ".golden/logits.npy");
   for (const std::string& path : {model(), file("m.sluice")}) {
     const Outcome forward =
         run("forward " + path + " --encoder-tokens " + list(golden_["encoder_tokens"]) + " --tokens " +

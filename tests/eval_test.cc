@@ -11,6 +11,7 @@
 
 #include "base/json/json.h"
 #include "bundled_model.h"
+#include "model/golden_models.h"
 #include "scratch_test.h"
 
 namespace {
@@ -170,7 +171,7 @@ TEST_F(EvalTest, AReferenceIsComparedWithInsideTheBudget) {
 
 TEST_F(EvalTest, ReferencesThatCannotBeComparedAreRefused) {
   const std::string score = kModel + " -f " + text(1000) + " --ctx 64 --reference ";
-  const std::string golden = SLUICE_SOURCE_DIR "/tests/golden/models/";
+  const std::string golden = sluice::testing::kGoldenModels + "/";
   expect_error(score + golden + "qwen2_moe_a", 1, "another vocabulary than the model; expected 6400 tokens");
   expect_error(score + golden + "switch_transformers_a", 1, "switch_transformers");
   expect_error(score + "/no/such/model", 1, "/no/such/model");

@@ -30,6 +30,7 @@
 #include "engine/plan/memory_plan.h"
 #include "engine/plan/options.h"
 #include "engine/run_report.h"
+#include "model/golden_models.h"
 #include "model/pack_plan.h"
 #include "model/synth.h"
 #include "store/checkpoint.h"
@@ -125,7 +126,7 @@ constexpr std::ptrdiff_t kAllowed = 384 << 10;
 
 // A golden model's config with matrices and a vocabulary so large that what grows with them is noticed.
 std::string grown_config(const std::string& name) {
-  Json config = read_json_file(SLUICE_SOURCE_DIR "/tests/golden/models/" + name + "/config.json");
+  Json config = read_json_file(sluice::testing::kGoldenModels + "/" + name + "/config.json");
   for (const char* field : {"hidden_size", "d_model"})
     if (config.contains(field)) config[field] = 4 * config[field].get<int>();
   for (const char* field : {"intermediate_size", "moe_intermediate_size", "d_ff"})
@@ -310,13 +311,9 @@ TEST_P(LargeAllocations, OfARunAreAllInThePlan) {
 // A golden model of each architecture: the first by name.
 std::vector<std::string> a_model_of_each() {
   std::map<std::string, std::string> by_type;
-  for (const auto& entry : fs::directory_iterator(SLUICE_SOURCE_DIR "/tests/golden/models")) {
-    const fs::path config = entry.path() / "config.json";
-    if (!fs::exists(config)) continue;
-    const std::string type = read_json_file(config).at("model_type").get<std::string>();
-    const std::string name = entry.path().filename();
-    const auto [at, is_new] = by_type.try_emplace(type, name);
-    if (!is_new) at->second = std::min(at->second, name);
+  for (const std::string& name : sluice::testing::golden_model_names()) {
+    const fs::path config = fs::path(sluice::testing::kGoldenModels) / name / "config.json";
+    by_type.try_emplace(read_json_file(config).at("model_type").get<std::string>(), name);
   }
   std::vector<std::string> names;
   for (const auto& [type, name] : by_type) names.push_back(name);

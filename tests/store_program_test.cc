@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/json/json.h"
+#include "model/golden_models.h"
 #include "program.h"
 #include "store/pack/testing.h"
 #include "store/source/open_checkpoint.h"
@@ -27,12 +28,12 @@ Outcome sluice(const std::string& arguments) { return program::run(arguments); }
 class StoreProgram : public ::testing::Test {
  protected:
   const TempDirectory temp_;
-  const std::string model_ = SLUICE_SOURCE_DIR "/tests/golden/models/qwen2_moe_a";
+  const std::string model_ = sluice::testing::kGoldenModels + "/qwen2_moe_a";
 };
 
 TEST_F(StoreProgram, PacksVerifiesAndUnpacksGoldenModels) {
   int models = 0;
-  for (const auto& entry : fs::directory_iterator(SLUICE_SOURCE_DIR "/tests/golden/models")) {
+  for (const auto& entry : fs::directory_iterator(sluice::testing::kGoldenModels)) {
     const std::string source = entry.path().string();
     if (!fs::exists(source + "/model.safetensors") || !source.ends_with("_a")) continue;
     ++models;

@@ -9,6 +9,7 @@
 
 #include "base/json/json.h"
 #include "bundled_model.h"
+#include "model/golden_models.h"
 
 namespace {
 
@@ -175,7 +176,7 @@ TEST_F(ZipMoeTest, CtrlCEndsAProfile) {
 }
 
 TEST_F(ZipMoeTest, APlanCountsTheInputOfAnEncoderAsARunDoes) {
-  const std::string flags = std::string(" " SLUICE_SOURCE_DIR "/tests/golden/models/switch_transformers_a") +
+  const std::string flags = " " + sluice::testing::kGoldenModels + "/switch_transformers_a" +
                             " --threads 1 --chunk 16 --memory " + memory(60);
   const Json run = run_json("run --tokens 1,2,3,4,5,6,7,8 -n 8" + flags)["memory"]["by_name"];
   const Json plan = run_json("plan --tokens 8" + flags)["by_name"];

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/files/scratch_directory.h"
 #include "engine/engine.h"
+#include "model/golden_models.h"
 #include "model/pack_plan.h"
 #include "store/pack/testing.h"
 #include "store/source/open_checkpoint.h"
@@ -21,7 +22,7 @@ namespace {
 using store::testing::Damage, store::testing::DamagedChunk;
 using ::testing::HasSubstr;
 
-const std::string kModel = SLUICE_SOURCE_DIR "/tests/golden/models/qwen2_moe_b";
+const std::string kModel = sluice::testing::kGoldenModels + "/qwen2_moe_b";
 
 class DamagedWeights : public ::testing::TestWithParam<Math> {
  protected:

@@ -25,6 +25,7 @@
 #include "experts/placement/placement.h"
 #include "experts/prefetch/prefetch.h"
 #include "experts/registry.h"
+#include "model/golden_models.h"
 #include "model/pack_plan.h"
 #include "store/pack/pack.h"
 #include "store/source/open_checkpoint.h"
@@ -37,16 +38,9 @@ using experts::ExpertId;
 using experts::Part;
 using experts::Unit;
 
-const fs::path kModels = fs::path(SLUICE_SOURCE_DIR) / "tests/golden/models";
+const fs::path kModels = sluice::testing::kGoldenModels;
+const fs::path kGoldens = sluice::testing::kGoldens;
 const std::string kFable = SLUICE_SOURCE_DIR "/models/fable-moe-18m";
-
-std::vector<std::string> model_names() {
-  std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(kModels))
-    if (entry.path().extension() == ".golden") names.push_back(entry.path().stem());
-  std::sort(names.begin(), names.end());
-  return names;
-}
 
 // Each expert goes where a coin says; `share` of them to the device.
 class RandomPlacement final : public experts::Placement {
@@ -156,7 +150,7 @@ class DeviceUnitTest : public ::testing::TestWithParam<std::string> {
   DeviceUnitTest()
       : checkpoint_(store::open_checkpoint(kModels / GetParam())),
         model_(model::describe_model(*checkpoint_)),
-        golden_(read_json_file(kModels / (GetParam() + ".golden") / "golden.json")) {}
+        golden_(read_json_file(kGoldens / (GetParam() + ".golden") / "golden.json")) {}
 
   // Prompts of `sequences` sequences, in chunks, and some decode steps of all of them together.
   std::vector<float> run(std::size_t sequences, Math math, DeviceFor* device,
@@ -291,7 +285,8 @@ TEST_P(DeviceUnitTest, PrefetchesHaveTheHostsBits) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(AllModels, DeviceUnitTest, ::testing::ValuesIn(model_names()));
+INSTANTIATE_TEST_SUITE_P(AllModels, DeviceUnitTest,
+                         ::testing::ValuesIn(sluice::testing::golden_model_names()));
 
 }  // namespace
 }  // namespace sluice::engine

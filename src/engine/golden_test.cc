@@ -24,6 +24,7 @@
 #include "engine/watch/statistics.h"
 #include "kernels/context.h"
 #include "kernels/products/packed/packed_matmul.h"
+#include "model/golden_models.h"
 #include "model/pack_plan.h"
 #include "store/source/open_checkpoint.h"
 
@@ -32,15 +33,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kModels = fs::path(SLUICE_SOURCE_DIR) / "tests/golden/models";
-
-std::vector<std::string> model_names() {
-  std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(kModels))
-    if (entry.path().extension() == ".golden") names.push_back(entry.path().stem());
-  std::sort(names.begin(), names.end());
-  return names;
-}
+const fs::path kModels = sluice::testing::kGoldenModels;
+const fs::path kGoldens = sluice::testing::kGoldens;
 
 struct Golden {
   std::vector<tokenizer::TokenId> tokens, greedy;
@@ -66,7 +60,7 @@ std::vector<float> read_npy(const fs::path& path) {
 
 Golden read_golden(const std::string& name) {
   Golden golden;
-  const fs::path directory = kModels / (name + ".golden");
+  const fs::path directory = kGoldens / (name + ".golden");
   const Json json = read_json_file(directory / "golden.json");
   golden.tokens = json.at("tokens").get<std::vector<tokenizer::TokenId>>();
   golden.greedy = json.at("greedy").get<std::vector<tokenizer::TokenId>>();
@@ -398,7 +392,7 @@ TEST_P(GoldenTest, EveryPresetAndSchedulerGivesTheSameBits) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, GoldenTest, ::testing::ValuesIn(model_names()),
+INSTANTIATE_TEST_SUITE_P(Models, GoldenTest, ::testing::ValuesIn(sluice::testing::golden_model_names()),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

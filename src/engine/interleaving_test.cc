@@ -22,6 +22,7 @@
 #include "engine/watch/routing_observer.h"
 #include "experts/layer_decider.h"
 #include "experts/registry.h"
+#include "model/golden_models.h"
 #include "model/pack_plan.h"
 #include "store/pack/pack.h"
 #include "store/source/open_checkpoint.h"
@@ -31,7 +32,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kModels = fs::path(SLUICE_SOURCE_DIR) / "tests/golden/models";
+const fs::path kModels = sluice::testing::kGoldenModels;
 constexpr std::size_t kSequences = 8, kPositions = 40, kSuspended = 2;
 
 std::uint64_t any_seed() {
@@ -282,17 +283,9 @@ Bytes part_of_experts(const std::string& path) {
   return model.experts.size() * engine.report().expert_memory_bytes() / 3;
 }
 
-std::vector<std::string> architectures() {
-  std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(kModels))
-    if (entry.path().extension() == ".golden") names.push_back(entry.path().stem());
-  std::ranges::sort(names);
-  return names;
-}
-
 TEST(Interleaving, EveryArchitecture) {
   Met met;
-  for (const std::string& name : architectures()) {
+  for (const std::string& name : sluice::testing::golden_model_names()) {
     const std::uint64_t seed = any_seed();
     SCOPED_TRACE(name + ", SLUICE_TEST_SEED=" + std::to_string(seed));
     std::cout << name << ": SLUICE_TEST_SEED=" << seed << '\n';

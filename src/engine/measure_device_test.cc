@@ -16,6 +16,7 @@
 #include "engine/run_report.h"
 #include "engine/watch/statistics.h"
 #include "experts/decision_log.h"
+#include "model/golden_models.h"
 #include "model/pack_plan.h"
 #include "store/pack/pack.h"
 #include "store/source/open_checkpoint.h"
@@ -27,7 +28,7 @@ namespace fs = std::filesystem;
 using sluice::testing::error_of;
 using ::testing::HasSubstr;
 
-const fs::path kModels = fs::path(SLUICE_SOURCE_DIR) / "tests/golden/models";
+const fs::path kModels = sluice::testing::kGoldenModels;
 const std::string kFable = SLUICE_SOURCE_DIR "/models/fable-moe-18m";
 const std::string kUnpaced = "emulated:link=inf,compute=inf,latency=0us";
 
@@ -71,11 +72,10 @@ void check(const DeviceProfile& device) {
 
 TEST(MeasureDevice, EveryModelHasCosts) {
   int models = 0;
-  for (const auto& entry : fs::directory_iterator(kModels)) {
-    const std::string name = entry.path().filename();
-    if (entry.path().extension() == ".golden" || name.starts_with("switch")) continue;  // an encoder
+  for (const std::string& name : sluice::testing::golden_model_names()) {
+    if (name.starts_with("switch")) continue;  // an encoder
     SCOPED_TRACE(name);
-    const Opened model(entry.path());
+    const Opened model(kModels / name);
     const auto engine = model.engine(kUnpaced);
     const Profile profile = *engine->report().profile;
     check(profile.device.value());

@@ -15,6 +15,7 @@
 #include "engine/plan/engine_plan.h"
 #include "engine/plan/memory_plan.h"
 #include "engine/plan/options.h"
+#include "model/golden_models.h"
 #include "model/pack_plan.h"
 #include "store/pack/testing.h"
 #include "store/source/open_checkpoint.h"
@@ -23,7 +24,7 @@ namespace sluice::engine {
 namespace {
 
 using store::testing::TempDirectory;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 struct Opened {
   explicit Opened(const std::string& path)
@@ -84,8 +85,8 @@ std::string packed(const std::string& source, const std::string& target, const s
 TEST(ModelIdentity, IsOfTheModelInWhateverFormItLies) {
   const TempDirectory scratch;
   for (const auto& [name, router] :
-       {std::pair(SLUICE_SOURCE_DIR "/models/fable-moe-18m", ".mlp.gate.weight"),
-        std::pair(SLUICE_SOURCE_DIR "/tests/golden/models/mixtral_a", ".block_sparse_moe.gate.weight")}) {
+       {std::pair(std::string(SLUICE_SOURCE_DIR "/models/fable-moe-18m"), ".mlp.gate.weight"),
+        std::pair(sluice::testing::kGoldenModels + "/mixtral_a", ".block_sparse_moe.gate.weight")}) {
     SCOPED_TRACE(name);
     const std::uint64_t expected = as_written(name, router);
     EXPECT_EQ(from_files(name), expected);
@@ -105,15 +106,14 @@ TEST(ModelIdentity, IsOfTheModelInWhateverFormItLies) {
 }
 
 TEST(ModelIdentity, IsAnotherOneForOtherRouters) {
-  const std::string a = SLUICE_SOURCE_DIR "/tests/golden/models/mixtral_a",
-                    b = SLUICE_SOURCE_DIR "/tests/golden/models/mixtral_b";
+  const std::string a = sluice::testing::kGoldenModels + "/mixtral_a",
+                    b = sluice::testing::kGoldenModels + "/mixtral_b";
   EXPECT_NE(from_files(a), from_files(b));
 }
 
 TEST(ModelIdentity, ADamagedRouterIsNamed) {
   const TempDirectory scratch;
-  const std::string store =
-      packed(SLUICE_SOURCE_DIR "/tests/golden/models/mixtral_a", scratch / "m.sluice", {});
+  const std::string store = packed(sluice::testing::kGoldenModels + "/mixtral_a", scratch / "m.sluice", {});
   const Opened open(store);
   const model::TensorSpec& router = *open.model.find(model::Role::kRouter, 1);
   const store::StoredPiece piece =

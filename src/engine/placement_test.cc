@@ -18,6 +18,7 @@
 #include "experts/placement/placement.h"
 #include "fetch/timeline.h"
 #include "model/architecture.h"
+#include "model/golden_models.h"
 #include "store/source/open_checkpoint.h"
 
 namespace sluice::engine {
@@ -27,15 +28,8 @@ namespace fs = std::filesystem;
 using experts::ExpertId;
 using experts::Unit;
 
-const fs::path kModels = fs::path(SLUICE_SOURCE_DIR) / "tests/golden/models";
-
-std::vector<std::string> model_names() {
-  std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(kModels))
-    if (entry.path().extension() == ".golden") names.push_back(entry.path().stem());
-  std::sort(names.begin(), names.end());
-  return names;
-}
+const fs::path kModels = sluice::testing::kGoldenModels;
+const fs::path kGoldens = sluice::testing::kGoldens;
 
 using Counts = std::map<ExpertId, std::size_t>;
 
@@ -86,7 +80,7 @@ class PlacementTest : public ::testing::TestWithParam<std::string> {
   PlacementTest()
       : checkpoint_(store::open_checkpoint(kModels / GetParam())),
         model_(model::describe_model(*checkpoint_)),
-        golden_(read_json_file(kModels / (GetParam() + ".golden") / "golden.json")) {}
+        golden_(read_json_file(kGoldens / (GetParam() + ".golden") / "golden.json")) {}
 
   // Prompts of `sequences` sequences, in chunks, and some decode steps of all of them together.
   Outcome run(std::size_t sequences, Math math, bool second_unit) const {
@@ -164,7 +158,8 @@ TEST_P(PlacementTest, EachExpertIsComputedWhereItWasAssignedWithTheSameBits) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(AllModels, PlacementTest, ::testing::ValuesIn(model_names()));
+INSTANTIATE_TEST_SUITE_P(AllModels, PlacementTest,
+                         ::testing::ValuesIn(sluice::testing::golden_model_names()));
 
 }  // namespace
 }  // namespace sluice::engine

@@ -31,6 +31,7 @@
 #include "experts/routing/miss_account.h"
 #include "experts/routing/miss_constraint.h"
 #include "fetch/memory/expert_store.h"
+#include "model/golden_models.h"
 #include "model/pack_plan.h"
 #include "store/pack/testing.h"
 #include "store/source/open_checkpoint.h"
@@ -184,7 +185,7 @@ constexpr double kTolerance = 2e-4;
 class SlicedGolden : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(SlicedGolden, ComputesWhatAPlainModelOfTheSameValuesDoes) {
-  const std::string source = std::string(SLUICE_SOURCE_DIR) + "/tests/golden/models/" + GetParam();
+  const std::string source = sluice::testing::kGoldenModels + "/" + GetParam();
   using Dense = store::DenseRounding;
   for (const auto& [bits, dense] :
        {std::pair(codec::SliceBits{8, 4}, Dense::kExact), std::pair(codec::SliceBits{6, 3}, Dense::kInt8),

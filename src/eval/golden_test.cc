@@ -17,6 +17,7 @@
 #include "eval/tasks/data_file.h"
 #include "eval/text_score.h"
 #include "model/architecture.h"
+#include "model/golden_models.h"
 #include "store/source/open_checkpoint.h"
 #include "tokenizer/store_tokenizer.h"
 
@@ -180,10 +181,11 @@ TEST(TextScore, IsTheSameBitsInChunksAndTokenByToken) {
   for (const char* name : {"deepseek_a", "deepseek_v2_a", "deepseek_v2_b", "mixtral_a", "olmoe_a",
                            "qwen2_moe_a", "qwen3_moe_a", "xverse_a"}) {
     SCOPED_TRACE(name);
-    const std::string path = kRoot + "tests/golden/models/" + name;
+    const std::string path = sluice::testing::kGoldenModels + "/" + name;
     const Loaded loaded(path);
-    const auto tokens =
-        read_json_file(path + ".golden/golden.json").at("tokens").get<std::vector<tokenizer::TokenId>>();
+    const auto tokens = read_json_file(sluice::testing::kGoldens + "/" + name + ".golden/golden.json")
+                            .at("tokens")
+                            .get<std::vector<tokenizer::TokenId>>();
     const std::vector<Window> windows = cut_windows(tokens.size(), 32, 20);
     for (const engine::Math math : {engine::Math::kF32, engine::Math::kAuto}) {
       engine::EngineOptions with = options(32);
@@ -208,7 +210,7 @@ TEST(TextScore, IsTheSameBitsInChunksAndTokenByToken) {
 
 // Two models of one vocabulary, and arbitrary tokens.
 TEST(TextScore, ComparisonIsWhatAllLogitsGive) {
-  const std::string models = kRoot + "tests/golden/models/";
+  const std::string models = sluice::testing::kGoldenModels + "/";
   const Loaded loaded(models + "qwen3_moe_a"), other_loaded(models + "deepseek_v2_a");
   const std::size_t vocab = loaded.model.config.vocab;
   ASSERT_EQ(other_loaded.model.config.vocab, vocab);

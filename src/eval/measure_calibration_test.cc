@@ -20,6 +20,7 @@
 #include "engine/run_report.h"
 #include "engine/watch/statistics.h"
 #include "experts/routing/miss_constraint.h"
+#include "model/golden_models.h"
 #include "model/pack_plan.h"
 #include "store/pack/testing.h"
 #include "store/source/open_checkpoint.h"
@@ -257,7 +258,7 @@ TEST_F(Contract, ReferenceMustBeTheModelItself) {
   EXPECT_THAT(error(*exact_, *exact_, 512), HasSubstr("only a store in slices has losses to calibrate"));
   EXPECT_THAT(error(*sliced_, *sliced_, 512), HasSubstr("the reference is itself rounded"));
   EXPECT_THAT(error(*sliced_, *exact_, 140), HasSubstr("at least 2 windows of 128 tokens"));
-  const Opened other(std::string(SLUICE_SOURCE_DIR) + "/tests/golden/models/qwen2_moe_b");
+  const Opened other(sluice::testing::kGoldenModels + "/qwen2_moe_b");
   EXPECT_THAT(error(*sliced_, other, 512), HasSubstr("the reference has another vocabulary"));
 }
 

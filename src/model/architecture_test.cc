@@ -15,14 +15,15 @@
 
 #include "base/error.h"
 #include "base/json/json.h"
+#include "model/golden_models.h"
 #include "store/source/open_checkpoint.h"
 
 namespace sluice::model {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 const std::string kData = SLUICE_SOURCE_DIR "/tests/data/configs/";
 
@@ -61,7 +62,7 @@ class FakeCheckpoint : public store::Checkpoint {
  public:
   FakeCheckpoint(const Json& config, const std::vector<TensorSpec>& specs, const Json& generation = nullptr) {
     static int count = 0;
-    path_ = testing::TempDir() + "sluice_architecture_" + std::to_string(getpid()) + "_" +
+    path_ = ::testing::TempDir() + "sluice_architecture_" + std::to_string(getpid()) + "_" +
             std::to_string(count++);
     std::filesystem::create_directories(path_);
     if (!config.is_null()) std::ofstream(path_ + "/config.json") << config.dump();
@@ -449,13 +450,12 @@ TEST(DescribeModel, AcceptsTheGoldenCheckpoints) {
         "model.layers.2.self_attn.rotary_emb.inv_freq", "model.layers.3.self_attn.rotary_emb.inv_freq"}},
   };
   std::set<std::string> families;
-  for (const auto& entry : std::filesystem::directory_iterator(SLUICE_SOURCE_DIR "/tests/golden/models")) {
-    const std::string name = entry.path().filename();
-    if (!entry.is_directory() || name.ends_with(".golden")) continue;
-    const Json config = read_json_file(entry.path() / "config.json");
+  for (const std::string& name : sluice::testing::golden_model_names()) {
+    const std::string path = sluice::testing::kGoldenModels + "/" + name;
+    const Json config = read_json_file(path + "/config.json");
     const std::string type = config["model_type"].get<std::string>();
     SCOPED_TRACE(name);
-    const auto checkpoint = store::open_checkpoint(entry.path());
+    const auto checkpoint = store::open_checkpoint(path);
     const Model model = describe_model(*checkpoint);
     EXPECT_EQ(model.config.model_type, type);
     EXPECT_EQ(model.ignored, ignored.contains(name) ? ignored.at(name) : std::vector<std::string>());

@@ -23,6 +23,7 @@ DECODER_CANDIDATES = 16
 MIN_ROUTER_GAP = 0.02  # relative to the token's greatest router logit, as for other models
 MIN_ARGMAX_MARGIN = 0.05
 MIN_DISTINCT_GREEDY = 6
+MAX_UNUSED_EXPERTS = 1  # in a layer: top-1 routers of random weights rarely choose all
 
 
 class EncoderDecoder:
@@ -46,6 +47,10 @@ class EncoderDecoder:
         dropped = sum(int((chosen.sum(-1) == 0).sum()) for chosen, _ in self._routed)
         self._routed.clear()
         return gaps.amin(0), relative.amin(0), dropped
+
+    def unused_experts(self) -> int:
+        """The most experts of one layer that no token has chosen since the last take_gaps()."""
+        return max(logits.shape[-1] - logits.argmax(-1).unique().numel() for _, logits in self._routed)
 
     @torch.inference_mode()
     def encode(self, ids: torch.Tensor):
@@ -95,7 +100,10 @@ def choose_tokens(directory: Path, seed: int) -> dict | None:
         if gaps[row] < MIN_ROUTER_GAP:
             return None
         encoded = oracle.encode(inputs[row : row + 1])
+        unused = oracle.unused_experts()
         oracle.take_gaps()
+        if unused > MAX_UNUSED_EXPERTS:
+            continue
         greedy, margin, gap = oracle.generate(encoded, GREEDY_TOKENS)
         if margin < MIN_ARGMAX_MARGIN or gap < MIN_ROUTER_GAP or len(set(greedy)) < MIN_DISTINCT_GREEDY:
             continue
@@ -103,7 +111,8 @@ def choose_tokens(directory: Path, seed: int) -> dict | None:
             continue
         tokens = choose_decoder_tokens(oracle, encoded, rng)
         oracle.decode(encoded, torch.tensor([tokens]))
-        if oracle.take_gaps()[1].min() >= MIN_ROUTER_GAP:
+        unused = oracle.unused_experts()
+        if oracle.take_gaps()[1].min() >= MIN_ROUTER_GAP and unused <= MAX_UNUSED_EXPERTS:
             return {"encoder_tokens": inputs[row].tolist(), "tokens": tokens}
     return None
 

@@ -4,11 +4,13 @@
     python make_golden.py models [NAME ...]     tiny random checkpoints and their goldens
     python make_golden.py fable --model DIR     goldens of the bundled model
     python make_golden.py verify [NAME ...]     recompute every golden from the files on disk and compare
+    python make_golden.py verify --built build/release/golden/models    the same with the files that C++ wrote
 """
 
 import argparse
 import json
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -17,8 +19,9 @@ import transformers
 
 import encoder_decoder
 from oracle import Oracle
+from seeded_weights import weight_hashes, write_checkpoint
 from tiny_configs import MODELS, TinyModel
-from tiny_weights import write_checkpoint
+from tiny_weights import write_sources
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN_MODELS = ROOT / "tests" / "golden" / "models"
@@ -97,11 +100,12 @@ def is_encoder_decoder(config: dict) -> bool:
     return config.get("is_encoder_decoder", False)
 
 
-def choose_tokens(model: TinyModel, directory: Path):
-    """Tries seeds in order until weights and prompt make a golden that no rounding can overturn; leaves those
-    weights in `directory`. Returns the seed and what compute_golden takes."""
+def choose_tokens(model: TinyModel, source: Path, directory: Path):
+    """Tries seeds in order until weights and prompt make a golden that no rounding can overturn; leaves what is
+    committed in `source`, its weights in `directory`. Returns the seed and what compute_golden takes."""
     for seed in range(model.seed, model.seed + MAX_SEEDS):
-        write_checkpoint(model, seed, directory)
+        write_sources(model, seed, source)
+        write_checkpoint(source, directory)
         if is_encoder_decoder(model.config):
             chosen = encoder_decoder.choose_tokens(directory, seed)
             if chosen:
@@ -110,7 +114,7 @@ def choose_tokens(model: TinyModel, directory: Path):
         oracle = Oracle(directory)
         rng = np.random.default_rng([seed, 1])
         tokens = choose_ending(oracle, rng, choose_prompt(oracle, rng, PROMPT_TOKENS - 1))
-        if tokens:
+        if tokens and oracle.uses_every_expert(oracle.run(torch.tensor([tokens]))[1]):
             return seed, tokens
     raise RuntimeError(f"{model.name}: no seed from {model.seed} on gives decisive routing")
 
@@ -159,29 +163,39 @@ def golden_directory(directory: Path) -> Path:
 
 
 def make_model(model: TinyModel, out: Path) -> None:
-    directory = out / model.name
-    seed, tokens = choose_tokens(model, directory)
-    golden, logits = compute_golden(directory, tokens)
-    golden["seed"] = seed
-    golden["oddities"] = model.oddities
-    golden_directory(directory).mkdir(exist_ok=True)
-    write_golden(golden_directory(directory) / "golden.json", golden)
-    save_npy(golden_directory(directory) / "logits.npy", logits)
-    size = sum(f.stat().st_size for f in directory.iterdir())
-    print(f"{model.name:14s} {size / 1000:6.1f} kB  seed {seed:2d}  max|logit| {golden['max_abs_logit']:5.2f}  "
+    source = out / model.name
+    with tempfile.TemporaryDirectory() as scratch:
+        directory = Path(scratch)
+        seed, tokens = choose_tokens(model, source, directory)
+        golden, logits = compute_golden(directory, tokens)
+        golden["seed"] = seed
+        golden["oddities"] = model.oddities
+        golden["sha256"] = weight_hashes(directory)
+        size = sum(f.stat().st_size for f in directory.iterdir())
+    golden_directory(source).mkdir(exist_ok=True)
+    write_golden(golden_directory(source) / "golden.json", golden)
+    save_npy(golden_directory(source) / "logits.npy", logits)
+    print(f"{model.name:21s} {size / 1000:6.1f} kB  seed {seed:2d}  max|logit| {golden['max_abs_logit']:5.2f}  "
           f"router gap {golden['min_router_gap']:.3f} (relative {golden['min_router_gap_relative']:.4f})  "
           f"argmax margin {golden['min_argmax_margin']:.3f}  distinct {len(set(golden['greedy']))}", flush=True)
 
 
-def verify_model(name: str, out: Path) -> bool:
-    """Whether the files on disk still give the golden beside them, to the last few bits of fp32."""
-    directory = out / name
-    stored = json.loads((golden_directory(directory) / "golden.json").read_text())
-    stored_logits = np.load(golden_directory(directory) / "logits.npy")
-    golden, logits = compute_golden(directory, stored if "encoder_tokens" in stored else stored["tokens"])
+def verify_model(name: str, out: Path, built: Path | None) -> bool:
+    """Whether the files on disk still give the golden beside them: the weights bit for bit, the logits to the last
+    few bits of fp32. `built` holds weights that C++ wrote; else they are made anew."""
+    source = out / name
+    stored = json.loads((golden_directory(source) / "golden.json").read_text())
+    stored_logits = np.load(golden_directory(source) / "logits.npy")
+    with tempfile.TemporaryDirectory() as scratch:
+        directory = built / name if built else Path(scratch)
+        if not built:
+            write_checkpoint(source, directory)
+        same_weights = weight_hashes(directory) == stored["sha256"]
+        golden, logits = compute_golden(directory, stored if "encoder_tokens" in stored else stored["tokens"])
     difference = float(np.abs(logits - stored_logits).max())
-    ok = golden["greedy"] == stored["greedy"] and difference <= 1e-5 * stored["max_abs_logit"]
-    print(f"{name:14s} {'ok' if ok else 'DIFFERS'}  greatest logit difference {difference:.2e}", flush=True)
+    ok = same_weights and golden["greedy"] == stored["greedy"] and difference <= 1e-5 * stored["max_abs_logit"]
+    print(f"{name:21s} {'ok' if ok else 'DIFFERS'}  weights {'the same' if same_weights else 'DIFFER'}  "
+          f"greatest logit difference {difference:.2e}", flush=True)
     return ok
 
 
@@ -231,6 +245,8 @@ def parse_arguments() -> argparse.Namespace:
         command = commands.add_parser(name)
         command.add_argument("names", nargs="*", metavar="NAME", help="which; all if none is given")
         command.add_argument("--out", type=Path, default=GOLDEN_MODELS)
+        if name == "verify":
+            command.add_argument("--built", type=Path, metavar="DIR", help="directories that the build wrote")
     fable = commands.add_parser("fable")
     fable.add_argument("--model", type=Path, default=ROOT / "models" / "fable-moe-18m")
     fable.add_argument("--text", type=Path, help="default: eval.txt of the model")
@@ -255,7 +271,7 @@ def main() -> int:
         for name in names:
             make_model(MODELS[name], arguments.out)
         return 0
-    return 0 if all([verify_model(name, arguments.out) for name in names]) else 1
+    return 0 if all([verify_model(name, arguments.out, arguments.built) for name in names]) else 1
 
 
 if __name__ == "__main__":

@@ -49,17 +49,35 @@ class Oracle:
         router_logits = torch.stack([r.view(*ids.shape, -1) for r in self._router_logits], dim=2)
         return logits, router_logits
 
+    @property
+    def top_k(self) -> int:
+        return self.config.get("num_experts_per_tok") or self.config["moe_top_k"]
+
+    def group_best(self, router_logits: torch.Tensor) -> torch.Tensor | None:
+        """The greatest logit of each group of experts, where groups are chosen first."""
+        if self.config.get("topk_method") != "group_limited_greedy":
+            return None
+        return router_logits.unflatten(-1, (self.config["n_group"], -1)).amax(-1)
+
+    def open_to_choice(self, router_logits: torch.Tensor) -> torch.Tensor:
+        """Router logits; minus infinity in groups that were not chosen."""
+        group_best = self.group_best(router_logits)
+        if group_best is None:
+            return router_logits
+        threshold = group_best.topk(self.config["topk_group"], dim=-1).values[..., -1:]
+        kept = (group_best >= threshold).repeat_interleave(router_logits.shape[-1] // self.config["n_group"], dim=-1)
+        return router_logits.masked_fill(~kept, float("-inf"))
+
     def router_gaps(self, router_logits: torch.Tensor) -> torch.Tensor:
         """Distance in logits between the last expert (or group) chosen and the first one not: the last axis goes."""
-        top_k = self.config.get("num_experts_per_tok") or self.config["moe_top_k"]
-        if self.config.get("topk_method") != "group_limited_greedy":
-            return gap_after(router_logits, top_k)
-        group_best = router_logits.unflatten(-1, (self.config["n_group"], -1)).amax(-1)
-        groups_kept = self.config["topk_group"]
-        threshold = group_best.topk(groups_kept, dim=-1).values[..., -1:]
-        kept = (group_best >= threshold).repeat_interleave(router_logits.shape[-1] // self.config["n_group"], dim=-1)
-        within = gap_after(router_logits.masked_fill(~kept, float("-inf")), top_k)
-        return torch.minimum(within, gap_after(group_best, groups_kept))
+        within = gap_after(self.open_to_choice(router_logits), self.top_k)
+        group_best = self.group_best(router_logits)
+        return within if group_best is None else torch.minimum(within, gap_after(group_best, self.config["topk_group"]))
+
+    def uses_every_expert(self, router_logits: torch.Tensor) -> bool:
+        """(B, T, layers, experts): whether each expert of each layer is chosen by some token."""
+        chosen = self.open_to_choice(router_logits).topk(self.top_k, dim=-1).indices
+        return all(chosen[:, :, layer].unique().numel() == router_logits.shape[-1] for layer in range(chosen.shape[2]))
 
 
 def gap_after(values: torch.Tensor, k: int) -> torch.Tensor:

@@ -16,6 +16,7 @@ from safetensors.torch import load_file, save_file
 
 from make_golden import GOLDEN_MODELS
 from oracle import Oracle
+from seeded_weights import write_checkpoint
 from tiny_configs import MODELS
 from tiny_weights import is_sparse, write_json
 
@@ -60,9 +61,11 @@ def equivalent_tensors(config: dict, tensors: dict) -> dict:
 
 
 def check(name: str) -> bool:
-    config, source = MODELS[name].config, GOLDEN_MODELS / name
+    config = MODELS[name].config
     with tempfile.TemporaryDirectory() as scratch:
-        directory = Path(scratch)
+        source, directory = Path(scratch) / "source", Path(scratch) / "equivalent"
+        write_checkpoint(GOLDEN_MODELS / name, source)
+        directory.mkdir()
         write_json(directory / "config.json", equivalent_config(config))
         save_file(equivalent_tensors(config, load_file(source / "model.safetensors")),
                   directory / "model.safetensors", metadata={"format": "pt"})

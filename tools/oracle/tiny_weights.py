@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random weights for a tiny model: the tensors a published checkpoint of its kind holds, and nothing else.
+"""What is committed of a tiny model: config, index of shards, and weights.json, which says how each tensor is drawn.
 
-`tensor_shapes` is the single list of names and shapes; values, dtype rounding and files follow from it.
+`tensor_shapes` is the single list of names and shapes: the tensors a published checkpoint of its kind holds, and
+nothing else. Values and files follow from weights.json (seeded_weights.py).
 """
 
 import json
+import math
+import re
 from pathlib import Path
 
-import numpy as np
-import torch
-from safetensors.torch import save_file
-
+from seeded_weights import INDEX_NAME, SPEC_NAME
 from tiny_configs import TinyModel
 
-STORAGE_DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32}
+DTYPE_NAMES = {"bfloat16": "BF16", "float16": "F16", "float32": "F32"}
+DTYPE_BYTES = {"BF16": 2, "F16": 2, "F32": 4}
 
 # Standard deviation times sqrt(fan-in), by the end of the tensor's name; the first match counts.
 # Logits then lie within about +-20, attention is neither flat nor one-hot, and a router's choice is clear
@@ -31,7 +32,9 @@ GAINS = (
     ("o_proj.weight", 1.5),
     ("down_proj.weight", 2.5),
     ("w2.weight", 2.5),
+    ("experts.down_proj", 2.5),
     ("gate_proj.weight", 1.5),
+    ("experts.gate_up_proj", 1.3),  # stacked experts: gate and up are one tensor, so one number
     ("w1.weight", 1.5),
     ("shared.weight", 1.2),  # so small that layers, not the token itself, decide what comes next
     ("router.classifier.weight", 2.5),
@@ -181,102 +184,123 @@ def tensor_shapes(config: dict) -> dict:
     return shapes
 
 
-def random_tensor(name: str, shape: tuple, rng: np.random.Generator) -> torch.Tensor:
-    """float32; the caller rounds it. Drawn by numpy, whose bit streams do not change between versions."""
-    noise = torch.from_numpy(rng.standard_normal(shape).astype(np.float32))
+def distribution(name: str, shape: tuple) -> dict:
+    """Mean and standard deviation of a tensor's values. Deviations have four digits: they are read by people."""
     if name == "decoder.final_layer_norm.weight":
-        return 12.0 + noise  # the small embedding is the head, and a tied head also divides by sqrt(d_model)
+        return {"mean": 12.0, "scale": 1.0}  # the small embedding is the head, and a tied head also divides by sqrt(d_model)
     if name.endswith("norm.weight"):
-        return 1.0 + 0.1 * noise  # not all ones: a norm that is skipped or swapped must show
+        return {"mean": 1.0, "scale": 0.1}  # not all ones: a norm that is skipped or swapped must show
     if name.endswith(".bias"):
-        return 0.3 * noise
+        return {"scale": 0.3}
     gain = next(gain for suffix, gain in GAINS if name.endswith(suffix))
-    return noise * (gain / shape[1] ** 0.5)
+    return {"scale": float(f"{gain / shape[-1] ** 0.5:.4g}")}
 
 
-def stack_experts(tensors: dict, config: dict) -> dict:
+def stack_experts(shapes: dict, config: dict) -> dict:
     """The layout of newer exports: one 3-D tensor for all experts' gate and up, one for their down."""
-    stacked = {name: tensor for name, tensor in tensors.items() if ".experts." not in name}
-    for layer in range(config["num_hidden_layers"]):
-        if not is_sparse(config, layer):
+    stacked = {}
+    for name, shape in shapes.items():
+        prefix, _, rest = name.partition(".experts.")
+        if not rest:
+            stacked[name] = shape
             continue
-        prefix = f"model.layers.{layer}.mlp.experts"
-
-        def projection(expert, which):
-            return tensors[f"{prefix}.{expert}.{which}_proj.weight"]
-
-        experts = range(config["num_experts"])
-        gate_up = [torch.cat([projection(e, "gate"), projection(e, "up")]) for e in experts]
-        stacked[f"{prefix}.gate_up_proj"] = torch.stack(gate_up)
-        stacked[f"{prefix}.down_proj"] = torch.stack([projection(e, "down") for e in experts])
+        inter, hidden = shapes[f"{prefix}.experts.0.gate_proj.weight"]
+        stacked[f"{prefix}.experts.gate_up_proj"] = (config["num_experts"], 2 * inter, hidden)
+        stacked[f"{prefix}.experts.down_proj"] = (config["num_experts"], hidden, inter)
     return stacked
 
 
-def rotary_tensors(config: dict) -> dict:
+def rotary_entries(config: dict) -> dict:
     """The inverse frequencies that old exports carried. Rounded to the checkpoint's dtype like everything else
     in it, so that a reader that uses them instead of computing its own gets visibly different logits."""
     dim = head_dim(config)
-    inv_freq = 1.0 / config["rope_theta"] ** (torch.arange(0, dim, 2, dtype=torch.float32) / dim)
-    return {f"model.layers.{layer}.self_attn.rotary_emb.inv_freq": inv_freq.clone()
+    values = [float(f"{config['rope_theta'] ** (-i / dim):.6g}") for i in range(0, dim, 2)]
+    return {f"model.layers.{layer}.self_attn.rotary_emb.inv_freq": {"shape": [len(values)], "values": values}
             for layer in range(config["num_hidden_layers"])}
 
 
-def make_tensors(model: TinyModel, seed: int) -> dict:
-    """Every tensor of the checkpoint, in its storage dtype."""
-    rng = np.random.default_rng(seed)
-    tensors = {name: random_tensor(name, shape, rng) for name, shape in tensor_shapes(model.config).items()}
-    if model.explicit_lm_head:
-        tensors["lm_head.weight"] = tensors["model.embed_tokens.weight"].clone()
-    if model.embedding_copies:
-        tensors |= {f"{x}.embed_tokens.weight": tensors["shared.weight"].clone() for x in ("encoder", "decoder")}
-    if model.stale_inv_freq:
-        tensors |= rotary_tensors(model.config)
+def tensor_entries(model: TinyModel) -> dict:
+    """Name -> entry of weights.json, for each tensor of the checkpoint. A copy is drawn under the name of what it
+    is a copy of, its "key"."""
+    shapes = tensor_shapes(model.config)
     if model.stacked_experts:
-        tensors = stack_experts(tensors, model.config)
+        shapes = stack_experts(shapes, model.config)
+    entries = {name: {"shape": list(shape)} | distribution(name, shape) for name, shape in shapes.items()}
+    copies = {}
+    if model.explicit_lm_head:
+        copies = {"lm_head.weight": "model.embed_tokens.weight"}
+    if model.embedding_copies:
+        copies = {f"{stack}.embed_tokens.weight": "shared.weight" for stack in ("encoder", "decoder")}
+    entries |= {name: entries[key] | {"key": key} for name, key in copies.items()}
+    if model.stale_inv_freq:
+        entries |= rotary_entries(model.config)
+    for name, entry in entries.items():
+        if name.endswith("mlp.router.weight"):  # xverse keeps its router in fp32 whatever the file's dtype
+            entry["dtype"] = "F32"
+    return entries
 
-    def storage_dtype(name):  # xverse keeps its router in fp32 whatever the file's dtype
-        return torch.float32 if name.endswith("mlp.router.weight") else STORAGE_DTYPES[model.dtype]
 
-    return {name: tensor.to(storage_dtype(name)).contiguous() for name, tensor in tensors.items()}
+def number_list(values: list[int]) -> str:
+    """[0, 1, 2, 5] -> "{0-2,5}"; one number stays bare."""
+    runs = []
+    for value in values:
+        if runs and value == runs[-1][1] + 1:
+            runs[-1][1] = value
+        else:
+            runs.append([value, value])
+    text = ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
+    return text if len(values) == 1 else f"{{{text}}}"
 
 
-def split_into_shards(tensors: dict, count: int) -> list[dict]:
+def grouped(entries: dict) -> list[dict]:
+    """The entries with one name pattern for all tensors that differ in layer or expert alone."""
+    number = re.compile(r"(?<=\.)\d+(?=\.)|(?<=expert_)\d+")
+    groups = {}
+    for name, entry in entries.items():
+        template = (number.sub("{}", name), json.dumps(entry))
+        groups.setdefault(template, []).append([int(found) for found in number.findall(name)])
+    result = []
+    for (template, entry), found in groups.items():
+        axes = [sorted(set(axis)) for axis in zip(*found, strict=True)]
+        if math.prod(len(axis) for axis in axes) != len(found):
+            raise ValueError(f"{template}: the layers of this tensor have different experts")
+        result.append({"name": template.format(*map(number_list, axes))} | json.loads(entry))
+    return result
+
+
+def shard_index(entries: dict, dtype: str, count: int) -> dict:
     """Cuts the list of tensors at equal shares of bytes, wherever that falls: experts of a layer may part."""
-    total = sum(t.nbytes for t in tensors.values())
-    shards, seen = [{} for _ in range(count)], 0
-    for name, tensor in tensors.items():
-        shards[min(count - 1, seen * count // total)][name] = tensor
-        seen += tensor.nbytes
-    return shards
+    sizes = {name: math.prod(entry["shape"]) * DTYPE_BYTES[entry.get("dtype", dtype)]
+             for name, entry in entries.items()}
+    total, seen, weight_map = sum(sizes.values()), 0, {}
+    for name, size in sizes.items():
+        shard = min(count, seen * count // total + 1)
+        weight_map[name] = f"model-{shard:05d}-of-{count:05d}.safetensors"
+        seen += size
+    return {"metadata": {"total_size": total}, "weight_map": dict(sorted(weight_map.items()))}
 
 
 def write_json(path: Path, value) -> None:
     path.write_text(json.dumps(value, indent=2) + "\n")
 
 
-def save_tensors(tensors: dict, path: Path) -> None:
-    save_file(tensors, path, metadata={"format": "pt"})
-    path.chmod(0o644)  # safetensors makes files only their owner can read
+def write_spec(path: Path, spec: dict) -> None:
+    """One tensor a line."""
+    lines = ",\n".join("    " + json.dumps(entry) for entry in spec["tensors"])
+    head = "".join(f"  {json.dumps(key)}: {json.dumps(spec[key])},\n" for key in ("seed", "dtype"))
+    path.write_text(f'{{\n{head}  "tensors": [\n{lines}\n  ]\n}}\n')
 
 
-def write_checkpoint(model: TinyModel, seed: int, directory: Path) -> None:
-    """A Hugging Face directory as published: config, optional generation config, one file or shards and index."""
+def write_sources(model: TinyModel, seed: int, directory: Path) -> None:
+    """What is committed: config, optional generation config, weights.json, and the index of shards if there are
+    several."""
     directory.mkdir(parents=True, exist_ok=True)
     for stale in directory.iterdir():
         stale.unlink()
     write_json(directory / "config.json", model.config)
     if model.generation_config:
         write_json(directory / "generation_config.json", model.generation_config)
-
-    tensors = make_tensors(model, seed)
-    if model.shards == 1:
-        save_tensors(tensors, directory / "model.safetensors")
-        return
-    weight_map = {}
-    for number, shard in enumerate(split_into_shards(tensors, model.shards), start=1):
-        file_name = f"model-{number:05d}-of-{model.shards:05d}.safetensors"
-        save_tensors(shard, directory / file_name)
-        weight_map |= dict.fromkeys(shard, file_name)
-    total_size = sum(t.nbytes for t in tensors.values())
-    write_json(directory / "model.safetensors.index.json",
-               {"metadata": {"total_size": total_size}, "weight_map": dict(sorted(weight_map.items()))})
+    entries, dtype = tensor_entries(model), DTYPE_NAMES[model.dtype]
+    write_spec(directory / SPEC_NAME, {"seed": seed, "dtype": dtype, "tensors": grouped(entries)})
+    if model.shards > 1:
+        write_json(directory / INDEX_NAME, shard_index(entries, dtype, model.shards))

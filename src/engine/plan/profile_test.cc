@@ -12,6 +12,7 @@
 #include "engine/watch/statistics.h"
 #include "fetch/memory/expert_store.h"
 #include "model/architecture.h"
+#include "model/golden_models.h"
 #include "store/source/open_checkpoint.h"
 
 namespace sluice::engine {
@@ -179,7 +180,7 @@ TEST(Profile, OfAnotherModelStoreOrMachineIsRefused) {
 }
 
 TEST(Profile, IsMeasuredWithoutLeavingATrace) {
-  const std::string path = std::string(SLUICE_SOURCE_DIR) + "/tests/golden/models/qwen2_moe_b";
+  const std::string path = sluice::testing::kGoldenModels + "/qwen2_moe_b";
   const auto checkpoint = store::open_checkpoint(path);
   const model::Model model = model::describe_model(*checkpoint);
   EngineOptions options;

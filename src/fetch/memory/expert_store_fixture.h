@@ -20,6 +20,7 @@
 #include "fetch/memory/expert_store.h"
 #include "fetch/weight_files.h"
 #include "model/architecture.h"
+#include "model/golden_models.h"
 #include "model/pack_plan.h"
 #include "store/pack/pack.h"
 #include "store/source/open_checkpoint.h"
@@ -33,7 +34,7 @@ using experts::Part;
 using experts::Parts;
 using experts::State;
 
-inline const std::string kModel = std::string(SLUICE_SOURCE_DIR) + "/tests/golden/models/qwen2_moe_b";
+inline const std::string kModel = sluice::testing::kGoldenModels + "/qwen2_moe_b";
 
 inline const std::byte* plane_of(const codec::MatrixRef& view, std::size_t plane) {
   return device::host_space().pointer(view.planes[plane]);

@@ -1,6 +1,7 @@
 // The rows that are measured on a trained model: a small measurement against engines that are run one by one,
 // and rows from invented numbers.
 #include "reproduce/slicemoe/slicemoe_trained.h"
+#include "model/golden_models.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -260,7 +261,7 @@ TEST_F(Trained, LeavesNothingBehind) {
   EXPECT_TRUE(only_own_is_there());
   settings = small_settings(work.path());
   // The model has an encoder
-  settings.model = SLUICE_SOURCE_DIR "/tests/golden/models/switch_transformers_a";
+  settings.model = sluice::testing::kGoldenModels + "/switch_transformers_a";
   EXPECT_EQ(kind_of_failure(settings), ErrorKind::kUnsupported);
   EXPECT_TRUE(only_own_is_there());
 }
