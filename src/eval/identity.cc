@@ -43,4 +43,12 @@ Json identity_of(const engine::Engine& engine) {
           {"activations", activations ? std::string(engine::activations_name(*activations)) : "fp32"}};
 }
 
+std::string sha256_of(std::span<const tokenizer::TokenId> tokens) {
+  std::vector<std::byte> bytes;
+  for (const tokenizer::TokenId token : tokens)
+    for (int shift = 0; shift < 32; shift += 8)
+      bytes.push_back(static_cast<std::byte>(static_cast<std::uint32_t>(token) >> shift & 255));
+  return sha256_hex(bytes);
+}
+
 }  // namespace sluice::eval

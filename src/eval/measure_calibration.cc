@@ -46,14 +46,6 @@ void check_models(const store::Checkpoint& checkpoint, const model::Model& model
         .found(model.config.model_type);
 }
 
-std::string sha256_of(std::span<const tokenizer::TokenId> tokens) {
-  std::vector<std::byte> bytes;
-  for (const tokenizer::TokenId token : tokens)
-    for (int shift = 0; shift < 32; shift += 8)
-      bytes.push_back(static_cast<std::byte>(static_cast<std::uint32_t>(token) >> shift & 255));
-  return sha256_hex(bytes);
-}
-
 // The text computed in one way.
 struct Scored {
   std::vector<WindowScore> windows;

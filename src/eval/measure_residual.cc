@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/hash.h"
 #include "base/setting.h"
 #include "engine/engine.h"
 #include "engine/forward/predictor.h"
@@ -19,6 +18,7 @@
 #include "engine/plan/engine_plan.h"
 #include "engine/session/sequence.h"
 #include "engine/watch/routing_observer.h"
+#include "eval/identity.h"
 #include "experts/prefetch/residual.h"
 #include "model/architecture.h"
 #include "model/config.h"
@@ -31,14 +31,6 @@ using engine::Engine;
 using engine::PredictionQuality;
 using engine::WindowMean;
 using experts::ScoresView;
-
-std::string sha256_of(std::span<const tokenizer::TokenId> tokens) {
-  std::vector<std::byte> bytes;
-  for (const tokenizer::TokenId token : tokens)
-    for (int shift = 0; shift < 32; shift += 8)
-      bytes.push_back(static_cast<std::byte>(static_cast<std::uint32_t>(token) >> shift & 255));
-  return sha256_hex(bytes);
-}
 
 // Adds up the differences of gate inputs.
 class MeanObserver final : public engine::RoutingObserver {

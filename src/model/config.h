@@ -87,6 +87,7 @@ struct ModelConfig {
   MoeConfig moe;
   std::vector<tokenizer::TokenId> bos, eos;  // from config.json, overridden by generation_config.json
   tokenizer::TokenId decoder_start = 0;  // first token of a decoder behind an encoder; overridden likewise
+  std::uint32_t decoder_layers() const { return layers - encoder_layers; }
   bool has_encoder() const { return encoder_layers != 0; }
   std::uint32_t expert_matrices() const { return activation == Activation::kSwiGlu ? 3 : 2; }  // n, SPEC §0
   std::uint32_t sparse_layers() const;                                                         // Lm

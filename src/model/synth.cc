@@ -20,7 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr Bytes kWordBytes = 2;           // BF16
 constexpr Bytes kOtherBytes = 64 * kMiB;  // headers, index, file system: extra free space needed
 
 std::uint64_t elements_of(const TensorSpec& spec) {

@@ -23,7 +23,6 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "safetensors are little-endian");
 
-constexpr Bytes kWordBytes = 2;  // BF16
 constexpr Bytes kBatchBytes = 16 * kMiB;
 constexpr Bytes kJobBytes = 512 * kKiB;  // one thread's work at a time; a longer row is one job
 

@@ -9,6 +9,8 @@
 
 namespace sluice::model {
 
+inline constexpr Bytes kWordBytes = 2;  // synthetic weights are BF16
+
 // A sample of the weights' distribution at unit deviation: one lookup turns 16 random bits into a weight.
 // Every 500th quantile is an outlier. (65536)
 std::vector<float> make_weight_quantiles();

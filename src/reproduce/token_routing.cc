@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/stop_request.h"
 
 namespace sluice::reproduce {
 TokenRouting::TokenRouting(std::uint32_t layers, std::uint32_t experts, std::uint32_t top_k)
@@ -44,7 +45,7 @@ TokenRouting read_token_routing(trace::RoutingTrace& trace, const std::function<
   std::vector<std::vector<std::uint16_t>> step;  // of each token: (L, k)
   trace::TraceEvent event;
   for (std::size_t number = 0; trace.next(event); ++number) {
-    if (number % 4096 == 0 && stop && stop()) throw Error(ErrorKind::kInterrupted, "interrupted");
+    stop_if(stop, number);
     if (event.layer == 0) step.assign(event.tokens, {});
     if (event.tokens != step.size() || event.choices.size() != std::size_t{event.tokens} * k)
       throw Error(ErrorKind::kInvalid, "a token of the trace lacks experts in a layer")

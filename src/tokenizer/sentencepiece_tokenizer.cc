@@ -17,8 +17,6 @@
 namespace sluice::tokenizer {
 namespace {
 
-constexpr std::string_view kSpace = "\xE2\x96\x81";  // U+2581
-
 class SentencePieceTokenizer final : public Tokenizer {
  public:
   SentencePieceTokenizer(SentencePieceModel model, AddedTokens added)
@@ -103,7 +101,7 @@ class SentencePieceTokenizer final : public Tokenizer {
  private:
   // Normalizer::Normalize of sentencepiece, without a character map.
   std::string normalize(std::string_view text) const {
-    const std::string_view space = model_.escape_whitespaces ? kSpace : std::string_view(" ");
+    const std::string_view space = model_.escape_whitespaces ? kWordBegin : std::string_view(" ");
     const bool collapse = model_.remove_extra_whitespaces;
     while (collapse && text.starts_with(' ') && bpe_.user_defined_prefix(text) == 0) text.remove_prefix(1);
     if (text.empty()) return {};
@@ -192,19 +190,19 @@ class SentencePieceTokenizer final : public Tokenizer {
       if (prefix_dropped_) at_start_ = false;
       prefix_dropped_ = false;
       if (at_start_ && (model_.add_dummy_prefix || model_.remove_extra_whitespaces) &&
-          piece.starts_with(kSpace)) {
-        piece.remove_prefix(kSpace.size());
+          piece.starts_with(kWordBegin)) {
+        piece.remove_prefix(kWordBegin.size());
         // Where white space is collapsed, all leading white space goes; else only the dummy prefix.
         prefix_dropped_ = !model_.remove_extra_whitespaces;
       }
       const std::size_t before = out.size();
       while (!piece.empty()) {
-        const std::size_t space = std::min(piece.find(kSpace), piece.size());
+        const std::size_t space = std::min(piece.find(kWordBegin), piece.size());
         out += piece.substr(0, space);
         piece.remove_prefix(space);
         if (piece.empty()) break;
         out += ' ';
-        piece.remove_prefix(kSpace.size());
+        piece.remove_prefix(kWordBegin.size());
       }
       if (out.size() > before) at_start_ = false;
     }

@@ -15,7 +15,7 @@ namespace sluice::trace {
 namespace {
 
 constexpr std::size_t kHead = 28;
-constexpr const char* kCopyAgain = "copy or download the file again";
+constexpr const char* kDownloadAgain = "copy or download the file again";
 
 class MrtTrace final : public RoutingTrace {
  public:
@@ -46,7 +46,7 @@ class MrtTrace final : public RoutingTrace {
           .in(path(), kHead)
           .expected(std::to_string(tokens_))
           .found(std::to_string(covered))
-          .fix(kCopyAgain);
+          .fix(kDownloadAgain);
     body_begin_ = input.offset();
     const Bytes choices = Bytes{header_.layers} * tokens_ * header_.top_k;
     if (!input.read(3 * choices, body_)) throw ends(input, body_begin_ + 3 * choices);
@@ -55,7 +55,7 @@ class MrtTrace final : public RoutingTrace {
           .in(path(), input.offset())
           .expected("the end of the file")
           .found("more bytes")
-          .fix(kCopyAgain);
+          .fix(kDownloadAgain);
     weights_begin_ = choices;
     begin_ = {0, header_.top_k};
     choices_.resize(header_.top_k);
@@ -111,7 +111,7 @@ class MrtTrace final : public RoutingTrace {
           .in(path(), 4 * word)
           .expected(fmt::format("{} to {}", least, most))
           .found(std::to_string(value))
-          .fix(kCopyAgain);
+          .fix(kDownloadAgain);
     return value;
   }
   Error ends(const TraceInput& input, Bytes expected) const {
@@ -119,7 +119,7 @@ class MrtTrace final : public RoutingTrace {
         .in(path(), input.offset())
         .expected(fmt::format("{} bytes, as its header says", expected))
         .found(std::to_string(input.offset()))
-        .fix(kCopyAgain);
+        .fix(kDownloadAgain);
   }
   Error wrong(std::size_t body_offset, const char* message, const std::string& expected,
               const std::string& found) const {
@@ -127,7 +127,7 @@ class MrtTrace final : public RoutingTrace {
         .in(path(), body_begin_ + body_offset)
         .expected(expected)
         .found(found)
-        .fix(kCopyAgain);
+        .fix(kDownloadAgain);
   }
 
   std::uint32_t tokens_ = 0;

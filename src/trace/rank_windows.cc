@@ -2,13 +2,10 @@
 
 #include "base/error.h"
 #include "base/setting.h"
+#include "base/stop_request.h"
 
 namespace sluice::trace {
-namespace {
-
-constexpr std::size_t kEventsBetweenStops = 4096;
-
-}  // namespace
+namespace {}  // namespace
 
 std::vector<experts::RankWindow> rank_windows(RoutingTrace& trace, const std::function<bool()>& stop) {
   const TraceHeader& header = trace.header();
@@ -25,8 +22,7 @@ std::vector<experts::RankWindow> rank_windows(RoutingTrace& trace, const std::fu
       window.counts[event.choices[c].expert] += 1;
   };
   while (trace.next(event)) {
-    if (number++ % kEventsBetweenStops == 0 && stop && stop())
-      throw Error(ErrorKind::kInterrupted, "interrupted");
+    stop_if(stop, number++);
     std::uint32_t first = 0;
     for (const SequenceMark& mark : event.sequences) {
       count(mark.sequence, first, mark.tokens);

@@ -8,12 +8,11 @@
 
 #include "base/error.h"
 #include "base/shown_text.h"
+#include "base/stop_request.h"
 #include "trace/trace_input.h"
 
 namespace sluice::trace {
 namespace {
-
-constexpr std::size_t kEventsBetweenStops = 4096;
 
 // Gathers the layers of each step, and adds its tokens to the script when all are there.
 class Reader {
@@ -81,15 +80,13 @@ std::shared_ptr<const experts::RoutingScript> read_routing_script(RoutingTrace& 
   Reader reader(*script, tiles, header.layers);
   TraceEvent event;
   for (std::size_t number = 0; trace.next(event); ++number) {
-    if (number % kEventsBetweenStops == 0) {
-      if (stop && stop()) throw Error(ErrorKind::kInterrupted, "interrupted");
-      if (script->bytes() > kMostStepBytes)
-        throw Error(ErrorKind::kInvalid, "the trace is too long to be played")
-            .in(trace.path())
-            .expected(fmt::format("routing of at most {} in memory", format_bytes(kMostStepBytes)))
-            .found("more")
-            .fix("play a part of it");
-    }
+    stop_if(stop, number);
+    if (script->bytes() > kMostStepBytes)
+      throw Error(ErrorKind::kInvalid, "the trace is too long to be played")
+          .in(trace.path())
+          .expected(fmt::format("routing of at most {} in memory", format_bytes(kMostStepBytes)))
+          .found("more")
+          .fix("play a part of it");
     reader.add(event);
   }
   std::size_t tokens = 0;

@@ -12,11 +12,7 @@
 #include "trace/trace_header.h"
 
 namespace sluice::trace {
-namespace {
-
-constexpr const char* kCopyAgain = "copy the file again, or record it again";
-
-}  // namespace
+namespace {}  // namespace
 
 SluiceTrace::SluiceTrace(std::unique_ptr<TraceInput> input)
     : RoutingTrace(input->path()), input_(std::move(input)) {

@@ -16,8 +16,6 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "traces are little-endian");
 
-constexpr const char* kCopyAgain = "copy the file again, or record it again";
-
 std::string text_of(std::uint32_t number) { return {reinterpret_cast<const char*>(&number), sizeof number}; }
 
 // Docs, section 2: one number per layer, or N numbers where they differ.

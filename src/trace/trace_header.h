@@ -9,6 +9,9 @@
 
 namespace sluice::trace {
 
+// What to do about a damaged trace of our own.
+inline constexpr const char* kCopyAgain = "copy the file again, or record it again";
+
 // The version that a trace with this header has: the oldest that can hold it.
 std::uint32_t trace_version(const TraceHeader& header);
 

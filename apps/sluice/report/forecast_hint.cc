@@ -12,6 +12,7 @@
 #include "engine/plan/memory_plan.h"
 #include "engine/run_report.h"
 #include "engine/watch/statistics.h"
+#include "report/ratios.h"
 #include "store/checkpoint.h"
 
 namespace sluice::app {
@@ -24,8 +25,6 @@ constexpr double kBlock = static_cast<double>(kBlockBytes);  // less than that i
 bool far(double predicted, double measured) {
   return measured > kFar * predicted || kFar * measured < predicted;
 }
-
-double ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
 }  // namespace
 

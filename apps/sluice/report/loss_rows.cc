@@ -1,4 +1,5 @@
 #include "report/loss_rows.h"
+#include "report/ratios.h"
 
 #include <fmt/format.h>
 
@@ -16,10 +17,6 @@
 
 namespace sluice::app {
 namespace {
-
-double ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
-
-double as_share(double nats) { return std::expm1(nats); }
 
 // For runs without a contract; under a contract misses are only as few as the accepted loss allows.
 std::string limit_text(const experts::MissConstraint& constraint) {

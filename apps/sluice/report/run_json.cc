@@ -1,4 +1,5 @@
 #include "report/run_json.h"
+#include "report/ratios.h"
 
 #include <cmath>
 #include <string>
@@ -23,8 +24,6 @@
 
 namespace sluice::app {
 namespace {
-
-double as_share(double nats) { return std::expm1(nats); }
 
 // Losses as shares of perplexity; each part is converted separately, so that their sum is a little less than
 // the total.

@@ -27,6 +27,7 @@
 #include "report/forecast_hint.h"
 #include "report/loss_rows.h"
 #include "report/memory_report.h"
+#include "report/ratios.h"
 #include "report/run_json.h"
 #include "store/checkpoint.h"
 
@@ -38,8 +39,6 @@ std::string speed(double tokens, double seconds, int digits) {
 }
 
 std::string tokens_text(std::size_t count) { return fmt::format("{} token{}", count, count == 1 ? "" : "s"); }
-
-double ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
 // "1.20 MiB", and what was read in vain.
 std::string bytes_text(double useful, double wasted) {

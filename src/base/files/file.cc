@@ -427,6 +427,11 @@ void sync_directory(const std::string& path) {
   if (error != 0 && error != EINVAL) throw io_error("fsync", path, error);
 }
 
+bool is_there(const std::string& path) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0;
+}
+
 void rename_no_replace(const std::string& from, const std::string& to) {
   const auto exists = [&] {
     return Error(ErrorKind::kInvalid, "exists already").in(to).fix("remove it or choose another name");

@@ -89,6 +89,8 @@ std::string read_text_file(const std::string& path, Bytes max_bytes);
 void write_file_atomically(const std::string& path, std::string_view content);
 
 void sync_directory(const std::string& path);  // fsync of the directory itself
+// Whether something has this name, links followed; false also where it cannot be seen.
+bool is_there(const std::string& path);
 // Renames; fails with Error(kInvalid) if `to` exists (RENAME_NOREPLACE).
 void rename_no_replace(const std::string& from, const std::string& to);
 Bytes free_space(const std::string& path);  // bytes an unprivileged writer may still use

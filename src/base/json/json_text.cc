@@ -15,7 +15,7 @@
 namespace sluice {
 namespace {
 
-constexpr std::size_t kShownBytes = 80;  // of a value or token in a message
+constexpr std::size_t kShownKeyBytes = 80;  // in a message
 
 // Characters of the text that also tell how far the parser has read.
 class CountingIterator {
@@ -66,7 +66,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
     if (!tree_.key(key)) {
       throw Error(ErrorKind::kInvalid, "duplicate key in JSON object")
           .in(name_, consumed())
-          .found("\"" + shown_ascii(key, kShownBytes) + "\"")
+          .found("\"" + shown_ascii(key, kShownKeyBytes) + "\"")
           .fix("keep one of the two");
     }
     return true;

@@ -14,7 +14,7 @@
 namespace sluice::engine {
 namespace {
 
-constexpr std::int64_t kMost = std::int64_t{1} << 48;
+constexpr std::int64_t kMostTokens = std::int64_t{1} << 48;
 
 using Member = std::pair<const char*, WindowMean PredictionQuality::*>;
 constexpr Member kMembers[] = {
@@ -92,10 +92,10 @@ GateResidual read_residual(const store::TableSidecar& tables) {
   const auto number = [&](std::string_view key, std::int64_t least, std::int64_t most) {
     return static_cast<std::uint64_t>(object.integer(key, least, most));
   };
-  residual.tokens = number("tokens", 0, kMost);
-  residual.averaged = number("averaged", 0, kMost);
-  residual.window = number("window", 0, kMost);
-  residual.windows = number("windows", 0, kMost);
+  residual.tokens = number("tokens", 0, kMostTokens);
+  residual.averaged = number("averaged", 0, kMostTokens);
+  residual.window = number("window", 0, kMostTokens);
+  residual.windows = number("windows", 0, kMostTokens);
   residual.vectors.layers = number("layers", 2, 65536);
   residual.vectors.width = number("width", 1, 1 << 20);
   const Json* const all = object.find("all");

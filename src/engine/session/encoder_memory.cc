@@ -3,17 +3,11 @@
 #include "base/error.h"
 
 namespace sluice::engine {
-namespace {
-
-std::size_t decoder_layers(const model::ModelConfig& config) { return config.layers - config.encoder_layers; }
-
-}  // namespace
-
 // Order in the buffer: hidden states, the decoder layers' keys and values, those of the encoder's layer.
 Bytes EncoderMemory::bytes(const model::ModelConfig& config, DType dtype, std::size_t positions) {
   if (!config.has_encoder()) return 0;
   const Bytes layer = KvRows::bytes(AttentionDims(config.attention), dtype, positions);
-  return round_up(Bytes{config.hidden} * positions * sizeof(float) + (decoder_layers(config) + 1) * layer,
+  return round_up(Bytes{config.hidden} * positions * sizeof(float) + (config.decoder_layers() + 1) * layer,
                   kBlockBytes);
 }
 
@@ -23,7 +17,7 @@ EncoderMemory::EncoderMemory(const model::ModelConfig& config, DType dtype, std:
       dtype_(dtype),
       positions_(config.has_encoder() ? positions : 0),
       hidden_(config.hidden),
-      decoder_layers_(decoder_layers(config)),
+      decoder_layers_(config.decoder_layers()),
       layer_bytes_(KvRows::bytes(dims_, dtype, positions_)),
       buffer_(accountant, device::Account::kKv, bytes(config, dtype, positions_)) {}
 

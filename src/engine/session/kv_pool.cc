@@ -14,17 +14,15 @@ using kernels::kCacheBlock;
 
 std::size_t blocks_of(std::size_t positions) { return (positions + kCacheBlock - 1) / kCacheBlock; }
 
-std::size_t decoder_layers(const model::ModelConfig& config) { return config.layers - config.encoder_layers; }
-
 }  // namespace
 
 std::size_t kv_elements_per_token(const model::ModelConfig& config) {
   const AttentionDims dims(config.attention);
-  return decoder_layers(config) * (dims.key_row + dims.value_row);
+  return config.decoder_layers() * (dims.key_row + dims.value_row);
 }
 
 Bytes kv_bytes_per_token(const model::ModelConfig& config, DType dtype) {
-  return decoder_layers(config) * KvRows::bytes(AttentionDims(config.attention), dtype, 1);
+  return config.decoder_layers() * KvRows::bytes(AttentionDims(config.attention), dtype, 1);
 }
 
 std::size_t KvPool::rows_for(std::size_t sequences, std::size_t positions) {

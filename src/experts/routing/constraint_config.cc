@@ -8,15 +8,15 @@
 namespace sluice::experts {
 namespace {
 
-constexpr std::string_view kModes[] = {"none", "boost", "adaptive", "hard"};  // by value
+constexpr std::string_view kConstraints[] = {"none", "boost", "adaptive", "hard"};  // by value
 
 }  // namespace
 
 ConstraintMode constraint_mode(std::string_view name) {
-  return value_named<ConstraintMode>(Setting::kConstraint, kModes, name);
+  return value_named<ConstraintMode>(Setting::kConstraint, kConstraints, name);
 }
 
-std::string_view constraint_name(ConstraintMode mode) { return kModes[static_cast<std::size_t>(mode)]; }
+std::string_view constraint_name(ConstraintMode mode) { return kConstraints[static_cast<std::size_t>(mode)]; }
 
 void ConstraintConfig::validate() const {
   require_in_unit("the limit of the miss rate", limit);

@@ -14,7 +14,7 @@ namespace sluice::experts {
 namespace {
 
 // By value.
-constexpr std::string_view kModes[] = {"full", "dbsc", "high", "low"};
+constexpr std::string_view kPrecisions[] = {"full", "dbsc", "high", "low"};
 constexpr std::string_view kCriticalRules[] = {"single-head", "rel_top1", "fixed_top_c"};
 
 void set_critical(const CriticalRule& rule, std::span<Choice> token) {
@@ -61,12 +61,12 @@ CriticalRule::Kind critical_kind(std::string_view name) {
 }
 
 PrecisionMode precision_mode(std::string_view name) {
-  if (name == kModes[0]) return PrecisionMode::kFull;  // users cannot ask for it
-  constexpr std::string_view kAsked[] = {kModes[1], kModes[2], kModes[3]};
+  if (name == kPrecisions[0]) return PrecisionMode::kFull;  // users cannot ask for it
+  constexpr std::string_view kAsked[] = {kPrecisions[1], kPrecisions[2], kPrecisions[3]};
   return static_cast<PrecisionMode>(1 + value_named<int>(Setting::kPrecision, kAsked, name));
 }
 
-std::string_view precision_name(PrecisionMode mode) { return kModes[static_cast<std::size_t>(mode)]; }
+std::string_view precision_name(PrecisionMode mode) { return kPrecisions[static_cast<std::size_t>(mode)]; }
 
 Parts least_parts(PrecisionMode mode) {
   return mode == PrecisionMode::kHigh ? Part::kMsb | Part::kLsb : Parts(Part::kMsb);

@@ -15,7 +15,7 @@
 namespace sluice::lab {
 namespace {
 
-constexpr double kMost = 1e6, kMicro = 1e-6;
+constexpr double kMostSeconds = 1e6, kMicro = 1e-6;
 constexpr double kWeights = 8650752;  // of an expert of DeepSeek-V2-Lite
 constexpr double kMixtralWeights = 176160768;
 
@@ -68,7 +68,8 @@ Json time_json(const experts::ComputeTime& time) {
 }
 
 experts::ComputeTime line_of(const JsonObject& object) {
-  return {.fixed = object.real("fixed_s", 0, kMost), .per_token = object.real("per_token_s", 0, kMost)};
+  return {.fixed = object.real("fixed_s", 0, kMostSeconds),
+          .per_token = object.real("per_token_s", 0, kMostSeconds)};
 }
 
 }  // namespace
@@ -87,15 +88,15 @@ HybridMachine hybrid_machine_from_json(const Json& json, const std::string& path
                         .source = path};
   machine.costs.run = line_of(cpu);
   machine.costs.device = {.run = line_of(device),
-                          .transfer = link.real("transfer_s", 1e-9, kMost),
-                          .shared = {.fixed = device.real("shared_s", 0, kMost)},
-                          .gate = {.fixed = device.real("gate_s", 0, kMost)},
-                          .sync = device.real("sync_s", 0, kMost),
-                          .policy = device.real("policy_s", 0, kMost),
-                          .launch = device.real("launch_s", 0, kMost),
-                          .predict = device.real("predict_s", 0, kMost),
-                          .stream_switch = device.real("switch_s", 0, kMost),
-                          .row = link.real("row_s", 0, kMost)};
+                          .transfer = link.real("transfer_s", 1e-9, kMostSeconds),
+                          .shared = {.fixed = device.real("shared_s", 0, kMostSeconds)},
+                          .gate = {.fixed = device.real("gate_s", 0, kMostSeconds)},
+                          .sync = device.real("sync_s", 0, kMostSeconds),
+                          .policy = device.real("policy_s", 0, kMostSeconds),
+                          .launch = device.real("launch_s", 0, kMostSeconds),
+                          .predict = device.real("predict_s", 0, kMostSeconds),
+                          .stream_switch = device.real("switch_s", 0, kMostSeconds),
+                          .row = link.real("row_s", 0, kMostSeconds)};
   return machine;
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/setting.h"
+#include "base/stop_request.h"
 #include "experts/combination.h"
 #include "experts/core/equal_sizes.h"
 #include "experts/decision_log.h"
@@ -23,7 +24,6 @@ namespace {
 
 using experts::ExpertId, experts::Part, experts::Parts;
 
-constexpr std::size_t kStepsBetweenStops = 64;
 constexpr Parts kHighView = Part::kMsb | Part::kLsb;
 
 void check(const RoutedSteps& steps, const SlicedModel& model, const MachineReplaySettings& settings) {
@@ -108,7 +108,7 @@ class MachineReplay {
 
   MachineReplayResult run(const std::function<bool()>& stop) {
     for (std::size_t s = 0; s < steps_.steps.size(); ++s) {
-      if (s % kStepsBetweenStops == 0 && stop && stop()) throw Error(ErrorKind::kInterrupted, "interrupted");
+      stop_if(stop, s, 64);
       step(steps_.steps[s]);
     }
     result_.prompts = steps_.prompts;

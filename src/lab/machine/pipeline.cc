@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/setting.h"
+#include "base/stop_request.h"
 #include "experts/cache/cache_policies.h"
 #include "experts/core/equal_sizes.h"
 #include "experts/core/state_order.h"
@@ -20,8 +21,6 @@ using experts::ExpertId;
 using experts::Part;
 using experts::Parts;
 using experts::State;
-
-constexpr std::size_t kEventsBetweenStops = 4096;
 
 // One layer of one step.
 struct Layer {
@@ -258,7 +257,7 @@ PipelineResult run_pipeline(const Requests& requests, std::uint32_t layers, std:
   PipelineResult result;
   bool in_prompt = false;
   for (std::size_t e = 0; e < requests.events.size(); ++e) {
-    if (e % kEventsBetweenStops == 0 && stop && stop()) throw Error(ErrorKind::kInterrupted, "interrupted");
+    stop_if(stop, e);
     const Requests::Event& event = requests.events[e];
     const bool prefill = !settings.all_decode && event.phase == trace::TracePhase::kPrefill;
     PipelineTimes& times = prefill ? result.prefill : result.decode;

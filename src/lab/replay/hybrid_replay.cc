@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/setting.h"
+#include "base/stop_request.h"
 #include "experts/combination.h"
 #include "experts/core/equal_sizes.h"
 #include "experts/decision_log.h"
@@ -18,8 +19,6 @@
 
 namespace sluice::lab {
 namespace {
-
-constexpr std::size_t kStepsBetweenStops = 64;
 
 void check(const HybridSettings& settings, const RoutedSteps& steps) {
   experts::check_combination({.cache = settings.host.cache,
@@ -65,7 +64,7 @@ class HybridReplay {
     result_.start = decider_.device()->start().size();
     write_heading();
     for (std::size_t s = 0; s < steps_.steps.size(); ++s) {
-      if (s % kStepsBetweenStops == 0 && stop && stop()) throw Error(ErrorKind::kInterrupted, "interrupted");
+      stop_if(stop, s, 64);
       step(steps_.steps[s]);
     }
     const experts::LayerPolicies& all = decider_.policies();

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/setting.h"
+#include "base/stop_request.h"
 #include "experts/cache/residency.h"
 #include "experts/core/equal_sizes.h"
 #include "experts/decision_log.h"
@@ -16,12 +17,6 @@ namespace sluice::lab {
 namespace {
 
 using experts::ExpertId;
-
-constexpr std::size_t kEventsBetweenStops = 4096;
-
-void stop_if(const std::function<bool()>& stop, std::size_t event) {
-  if (event % kEventsBetweenStops == 0 && stop && stop()) throw Error(ErrorKind::kInterrupted, "interrupted");
-}
 
 void check_sizes(const trace::TraceSizes* sizes, const ReplaySettings& settings) {
   if (settings.unit != CapacityUnit::kBytes) return;

@@ -4,11 +4,10 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/stop_request.h"
 
 namespace sluice::lab {
 namespace {
-
-constexpr std::size_t kEventsBetweenStops = 4096;
 
 void append(const trace::TraceEvent& event, const std::string& predictor, RoutedLayer& layer) {
   if (layer.begin.empty()) layer.begin.assign(1, 0);
@@ -133,8 +132,7 @@ RoutedSteps read_routed_steps(trace::RoutingTrace& trace, const RoutedStepsSetti
   Reader reader(trace.header(), settings);
   trace::TraceEvent event;
   for (std::size_t number = 0; trace.next(event); ++number) {
-    if (number % kEventsBetweenStops == 0 && stop && stop())
-      throw Error(ErrorKind::kInterrupted, "interrupted");
+    stop_if(stop, number);
     reader.add(event);
   }
   return reader.finish(trace.cut_off());

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/setting.h"
+#include "base/stop_request.h"
 #include "experts/cache/residency.h"
 #include "experts/layer_decider.h"
 #include "experts/registry.h"
@@ -16,7 +17,6 @@ namespace {
 
 using experts::Part;
 
-constexpr std::size_t kEventsBetweenStops = 4096;
 constexpr experts::Parts kBothSlices = Part::kMsb | Part::kLsb;
 
 void check(const trace::RoutingTrace& trace, const SliceReplaySettings& settings) {
@@ -124,8 +124,7 @@ SliceReplayResult replay_slices(trace::RoutingTrace& trace, const SliceReplaySet
   std::string line;
   trace::TraceEvent event;
   for (std::uint64_t number = 0; trace.next(event); ++number) {
-    if (number % kEventsBetweenStops == 0 && stop && stop())
-      throw Error(ErrorKind::kInterrupted, "interrupted");
+    stop_if(stop, number);
     const experts::LayerDecision& decision = events.decide(event);
     const experts::EventOutcome& outcome = *decision.outcome;
     const auto count = [&](ReplayCounts& counts) {

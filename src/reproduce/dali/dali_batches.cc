@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/stop_request.h"
 
 namespace sluice::reproduce {
 namespace {
@@ -74,7 +75,7 @@ WeightedTokens read_weighted_tokens(trace::RoutingTrace& trace, const std::funct
     return Error(ErrorKind::kInvalid, "a token of the trace lacks experts in a layer").in(trace.path());
   };
   for (std::size_t number = 0; trace.next(event); ++number) {
-    if (number % 4096 == 0 && stop && stop()) throw Error(ErrorKind::kInterrupted, "interrupted");
+    stop_if(stop, number);
     if (event.layer == 0) step.assign(event.tokens, {});
     if (event.tokens != step.size()) throw lacks();
     for (std::uint32_t t = 0; t < event.tokens; ++t)

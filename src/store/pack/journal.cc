@@ -1,8 +1,7 @@
 #include "store/pack/journal.h"
 
-#include <sys/stat.h>
-
 #include "base/error.h"
+#include "base/files/file.h"
 #include "base/hash.h"
 #include "store/format.h"
 
@@ -13,11 +12,6 @@ constexpr std::size_t kSumDigits = 16;
 
 std::uint64_t sum_of(std::string_view text) {
   return xxh3(std::as_bytes(std::span(text.data(), text.size())));
-}
-
-bool is_there(const std::string& path) {
-  struct stat info {};
-  return ::stat(path.c_str(), &info) == 0;
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_there(const std::string& path) {
+bool is_taken(const std::string& path) {
   struct stat info {};
   return ::lstat(path.c_str(), &info) == 0;
 }
@@ -50,7 +50,7 @@ std::string parent_directory(const std::string& path) {
 
 void check_outside(const std::string& target, const std::string& source) {
   const std::string name = without_slashes(target);
-  if (is_there(name)) throw exists_error(name);
+  if (is_taken(name)) throw exists_error(name);
   std::error_code error;
   const fs::path from = fs::canonical(source, error);
   if (error) throw io_error("open", source, error.value());
@@ -74,7 +74,7 @@ PartialDirectory::PartialDirectory(const std::string& target,
   // Another process may finish and rename the directory between our open and our lock: then our lock is on a
   // directory that is no longer called .partial, and we look again.
   for (int attempt = 0; attempt < 10; ++attempt) {
-    if (is_there(target_)) throw exists_error(target_);
+    if (is_taken(target_)) throw exists_error(target_);
     if (::mkdir(path_.c_str(), 0777) != 0 && errno != EEXIST) throw io_error("mkdir", path_, errno);
     fd_ = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (fd_ < 0) {
@@ -116,11 +116,11 @@ PartialDirectory::~PartialDirectory() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-bool PartialDirectory::has(std::string_view name) const { return is_there(file(name)); }
+bool PartialDirectory::has(std::string_view name) const { return is_taken(file(name)); }
 bool PartialDirectory::empty() const { return names_in(path_).empty(); }
 
 void PartialDirectory::clear(std::string_view first) {
-  if (!first.empty() && is_there(file(first))) {
+  if (!first.empty() && is_taken(file(first))) {
     remove_tree(file(first));
     sync_directory(path_);
   }

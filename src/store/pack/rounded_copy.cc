@@ -26,7 +26,7 @@ namespace sluice::store {
 namespace {
 
 // Marks an unfinished directory of ours, so that no other directory is taken for one and cleared.
-constexpr std::string_view kMarkerName = ".sluice-quantise";
+constexpr std::string_view kQuantiseMarker = ".sluice-quantise";
 constexpr std::size_t kGroup = codec::kCellColumns;
 
 double load(DType dtype, const std::byte* at) {
@@ -70,17 +70,17 @@ class Copier {
   }
 
   void run() {
-    if (!partial_.has(kMarkerName) && !partial_.empty()) {
+    if (!partial_.has(kQuantiseMarker) && !partial_.empty()) {
       throw Error(ErrorKind::kInvalid, "this directory is not an unfinished copy")
           .in(partial_.path())
           .fix("remove the directory or choose another name");
     }
     try {
       partial_.clear();
-      OutputFile::create(partial_.file(kMarkerName)).close();
+      OutputFile::create(partial_.file(kQuantiseMarker)).close();
       for (const SourceFile& file : directory_.files) copy(file);
       round_experts();
-      partial_.publish(kMarkerName);
+      partial_.publish(kQuantiseMarker);
     } catch (...) {
       try {
         partial_.discard();
@@ -93,7 +93,7 @@ class Copier {
 
  private:
   bool is_ours(std::string_view name) const {
-    return name == kMarkerName || std::ranges::any_of(directory_.files, [&](const SourceFile& file) {
+    return name == kQuantiseMarker || std::ranges::any_of(directory_.files, [&](const SourceFile& file) {
              return std::string_view(file.relative).substr(0, file.relative.find('/')) == name;
            });
   }

@@ -20,7 +20,7 @@ namespace sluice::store {
 namespace {
 
 // Marks an unfinished directory of ours, so that no other directory is taken for one and cleared.
-constexpr std::string_view kMarkerName = ".sluice-unpack";
+constexpr std::string_view kUnpackMarker = ".sluice-unpack";
 
 // Writes one file after another and compares each with the SHA-256 of the source.
 class UnpackSink final : public RestoreSink {
@@ -124,20 +124,20 @@ UnpackResult unpack(const std::string& store, const std::string& target, const U
   }
   const auto is_ours = [&](std::string_view name) {
     const auto starts = [&](std::string_view path) { return path.substr(0, path.find('/')) == name; };
-    return name == kMarkerName ||
+    return name == kUnpackMarker ||
            std::any_of(manifest.sources.begin(), manifest.sources.end(),
                        [&](const StoredSource& source) { return starts(source.path); }) ||
            std::any_of(manifest.empty_directories.begin(), manifest.empty_directories.end(), starts);
   };
   PartialDirectory partial(target, is_ours);
-  if (!partial.has(kMarkerName) && !partial.empty()) {
+  if (!partial.has(kUnpackMarker) && !partial.empty()) {
     throw Error(ErrorKind::kInvalid, "this directory is not an unfinished unpack")
         .in(partial.path())
         .fix("remove the directory or choose another name");
   }
   try {
     partial.clear();
-    OutputFile::create(partial.file(kMarkerName)).close();
+    OutputFile::create(partial.file(kUnpackMarker)).close();
     if (const Bytes free = free_space(partial.path()); free < result.bytes) {
       const ComparedBytes sizes = compared_bytes(result.bytes, free);
       throw Error(ErrorKind::kIo, "not enough free space")
@@ -155,7 +155,7 @@ UnpackResult unpack(const std::string& store, const std::string& target, const U
     restore_weights(store, manifest,
                     {.threads = options.threads, .isa = options.isa, .memory = options.memory}, sink);
     sync_tree(partial.path());
-    partial.publish(kMarkerName);
+    partial.publish(kUnpackMarker);
   } catch (...) {
     try {
       partial.discard();

@@ -31,7 +31,7 @@ std::string path_of(const std::string& store, std::string_view name, Form form) 
 }
 
 // What cannot be seen (a directory that may not be entered) is there: reading it says why it cannot be read.
-bool is_there(const std::string& path) {
+bool may_be_there(const std::string& path) {
   struct stat info {};
   return ::stat(path.c_str(), &info) == 0 || (errno != ENOENT && errno != ENOTDIR);
 }
@@ -95,7 +95,7 @@ Head read_head(std::string_view text, const std::string& name) {
 
 std::optional<Json> read_sidecar(const std::string& store, std::string_view name, std::string_view kind) {
   const std::string path = path_of(store, name, Form::kJson);
-  if (!is_there(path)) return std::nullopt;
+  if (!may_be_there(path)) return std::nullopt;
   const std::string text = read_file(path);
   const Head head = read_head(text, path);
   if (head.kind != kind || head.manifest != manifest_checksum(store)) return std::nullopt;
@@ -104,7 +104,7 @@ std::optional<Json> read_sidecar(const std::string& store, std::string_view name
 
 void check_takes_sidecars(const std::string& store) {
   const std::string sidecars = fmt::format("{}/{}", store, kSidecarDirectory);
-  const std::string& directory = is_there(sidecars) ? sidecars : store;
+  const std::string& directory = may_be_there(sidecars) ? sidecars : store;
   if (::access(directory.c_str(), W_OK) == 0) return;
   throw io_error("write", directory, errno).fix("copy the store to where it can be written");
 }
@@ -126,7 +126,7 @@ void write_sidecar(const std::string& store, std::string_view name, std::string_
 std::optional<TableSidecar> read_tables(const std::string& store, std::string_view name,
                                         const TableKind& kind) {
   const std::string path = path_of(store, name, Form::kTables);
-  if (!is_there(path)) return std::nullopt;
+  if (!may_be_there(path)) return std::nullopt;
   TableSidecar sidecar = TableSidecar::of_file(InputFile::open(path));
   sidecar.check_kind(kind);
   if (sidecar.manifest_checksum() != manifest_checksum(store)) return std::nullopt;

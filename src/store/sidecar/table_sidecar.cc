@@ -17,10 +17,10 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "tables are used as they are read");
 
 constexpr std::size_t kNameBytes = 16;
-constexpr std::string_view kRemove =
+constexpr std::string_view kRemoveTables =
     "remove it: what it holds is made again, or read from the files of the model";
 
-struct Head {
+struct TableHead {
   std::array<char, kTablesMagic.size()> magic;
   std::uint32_t layout;
   std::uint32_t tables;
@@ -29,7 +29,7 @@ struct Head {
   std::uint32_t version;
   std::uint32_t zero;
 };
-static_assert(sizeof(Head) == 48);
+static_assert(sizeof(TableHead) == 48);
 
 struct TableEntry {
   std::array<char, kNameBytes> name;
@@ -56,7 +56,7 @@ void append(std::string& out, const T& value) {
 std::uint64_t checksum(std::string_view text) { return xxh3(std::as_bytes(std::span(text))); }
 
 Bytes head_bytes(std::size_t tables) {
-  return sizeof(Head) + tables * sizeof(TableEntry) + sizeof(std::uint64_t);
+  return sizeof(TableHead) + tables * sizeof(TableEntry) + sizeof(std::uint64_t);
 }
 
 Error malformed(const std::string& name, Bytes offset, std::string_view expected, std::string_view found) {
@@ -64,7 +64,7 @@ Error malformed(const std::string& name, Bytes offset, std::string_view expected
       .in(name, offset)
       .expected(expected)
       .found(found)
-      .fix(kRemove);
+      .fix(kRemoveTables);
 }
 
 Error damaged(const std::string& name, Bytes offset, std::uint64_t expected, std::uint64_t found) {
@@ -72,7 +72,7 @@ Error damaged(const std::string& name, Bytes offset, std::uint64_t expected, std
       .in(name, offset)
       .expected("XXH3 " + hex64(expected))
       .found(hex64(found))
-      .fix(kRemove);
+      .fix(kRemoveTables);
 }
 
 }  // namespace
@@ -81,7 +81,7 @@ std::string write_tables(const TableKind& kind, std::uint64_t manifest_checksum,
                          std::span<const NamedTable> tables) {
   SLUICE_CHECK(tables.size() <= kMaxTables);
   std::string out;
-  Head head{};
+  TableHead head{};
   std::ranges::copy(kTablesMagic, head.magic.begin());
   head.layout = kTablesLayout;
   head.tables = static_cast<std::uint32_t>(tables.size());
@@ -135,7 +135,7 @@ void TableSidecar::read_at(Bytes offset, std::span<std::byte> out) const {
 }
 
 void TableSidecar::read_head() {
-  Head head{};
+  TableHead head{};
   if (size_ < sizeof head) throw malformed(name_, size_, "a head", fmt::format("{} bytes", size_));
   read_at(0, std::as_writable_bytes(std::span(&head, 1)));
   if (std::string_view(head.magic.data(), head.magic.size()) != kTablesMagic)
@@ -144,7 +144,8 @@ void TableSidecar::read_head() {
   if (layout_ != kTablesLayout) return;  // from another version of this program: its content is unknown
   head_bytes_ = head_bytes(head.tables);
   if (head.tables > kMaxTables || size_ < head_bytes_)
-    throw malformed(name_, offsetof(Head, tables), fmt::format("at most {} tables, all listed", kMaxTables),
+    throw malformed(name_, offsetof(TableHead, tables),
+                    fmt::format("at most {} tables, all listed", kMaxTables),
                     fmt::format("{} in {} bytes", head.tables, size_));
   std::string text(head_bytes_, '\0');
   read_at(0, std::as_writable_bytes(std::span(text)));
@@ -179,15 +180,15 @@ void TableSidecar::check_kind(const TableKind& kind) const {
         .in(name_, offset)
         .expected(expected)
         .found(found)
-        .fix(kRemove);
+        .fix(kRemoveTables);
   };
   const auto version_of = [](std::string_view name, std::uint32_t version) {
     return fmt::format("{} {}", name, version);
   };
-  check(layout_ == kTablesLayout, offsetof(Head, layout), version_of("layout", kTablesLayout),
+  check(layout_ == kTablesLayout, offsetof(TableHead, layout), version_of("layout", kTablesLayout),
         version_of("layout", layout_));
-  check(kind_ == kind.kind, offsetof(Head, kind), std::string(kind.kind), kind_);
-  check(version_ == kind.version, offsetof(Head, version), version_of("version", kind.version),
+  check(kind_ == kind.kind, offsetof(TableHead, kind), std::string(kind.kind), kind_);
+  check(version_ == kind.version, offsetof(TableHead, version), version_of("version", kind.version),
         version_of("version", version_));
 }
 
@@ -198,7 +199,7 @@ bool TableSidecar::has(std::string_view table) const {
 const TableSidecar::Entry& TableSidecar::find(std::string_view table, std::size_t item_bytes) const {
   const auto entry = std::ranges::find(tables_, table, &Entry::name);
   if (entry == tables_.end())
-    throw malformed(name_, sizeof(Head), fmt::format("a table \"{}\"", table), "none");
+    throw malformed(name_, sizeof(TableHead), fmt::format("a table \"{}\"", table), "none");
   if (entry->bytes % item_bytes != 0)
     throw malformed(name_, entry->offset, fmt::format("items of {} bytes in \"{}\"", item_bytes, table),
                     fmt::format("{} bytes", entry->bytes));
@@ -220,7 +221,7 @@ std::string TableSidecar::read_text(std::string_view table) const {
 
 void TableSidecar::check_all() const {
   if (layout_ != kTablesLayout)
-    throw malformed(name_, offsetof(Head, layout), fmt::format("layout {}", kTablesLayout),
+    throw malformed(name_, offsetof(TableHead, layout), fmt::format("layout {}", kTablesLayout),
                     fmt::format("{}", layout_));
   Bytes end = head_bytes_;
   for (const Entry& entry : tables_) {

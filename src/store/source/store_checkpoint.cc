@@ -19,11 +19,6 @@
 namespace sluice::store {
 namespace {
 
-bool is_there(const std::string& path) {
-  struct stat info {};
-  return ::stat(path.c_str(), &info) == 0;
-}
-
 std::string joined(const std::string& directory, std::string_view name) {
   return directory + "/" + std::string(name);
 }

@@ -8,12 +8,10 @@
 namespace sluice::tokenizer {
 namespace {
 
-constexpr std::string_view kSpace = "\xE2\x96\x81";  // U+2581
-
 // Whether U+2581 follows another character somewhere in `piece`.
 bool has_inner_space(std::string_view piece) {
-  while (piece.starts_with(kSpace)) piece.remove_prefix(kSpace.size());
-  return piece.find(kSpace) != std::string_view::npos;
+  while (piece.starts_with(kWordBegin)) piece.remove_prefix(kWordBegin.size());
+  return piece.find(kWordBegin) != std::string_view::npos;
 }
 
 }  // namespace
@@ -42,8 +40,8 @@ void ScoreBpe::encode(std::string_view text, std::vector<TokenId>& out) const {
     std::size_t end = text.size();
     if (cut_before_space_) {
       std::size_t at = 0;
-      while (text.substr(at).starts_with(kSpace)) at += kSpace.size();
-      end = std::min(text.find(kSpace, at), text.size());
+      while (text.substr(at).starts_with(kWordBegin)) at += kWordBegin.size();
+      end = std::min(text.find(kWordBegin, at), text.size());
     }
     encode_segment(text.substr(0, end), scratch, unknown_before, out);
     text.remove_prefix(end);

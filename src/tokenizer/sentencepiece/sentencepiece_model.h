@@ -12,6 +12,8 @@
 
 namespace sluice::tokenizer {
 
+inline constexpr std::string_view kWordBegin = "\xE2\x96\x81";  // U+2581, which stands for a blank
+
 enum class PieceType : std::uint8_t {
   kNormal = 1,
   kUnknown = 2,

@@ -208,9 +208,9 @@ class ByteLevelNormalizer final : public Normalizer {
   }
 };
 
-class Sequence final : public Normalizer {
+class NormalizerSequence final : public Normalizer {
  public:
-  explicit Sequence(std::vector<std::unique_ptr<Normalizer>> normalizers)
+  explicit NormalizerSequence(std::vector<std::unique_ptr<Normalizer>> normalizers)
       : normalizers_(std::move(normalizers)) {}
   void normalize(std::string& text) const override {
     for (const auto& normalizer : normalizers_) {
@@ -239,7 +239,7 @@ std::unique_ptr<Normalizer> replace_normalizer(std::unique_ptr<Pattern> pattern,
 }
 std::unique_ptr<Normalizer> byte_level_normalizer() { return std::make_unique<ByteLevelNormalizer>(); }
 std::unique_ptr<Normalizer> sequence_normalizer(std::vector<std::unique_ptr<Normalizer>> normalizers) {
-  return std::make_unique<Sequence>(std::move(normalizers));
+  return std::make_unique<NormalizerSequence>(std::move(normalizers));
 }
 
 }  // namespace sluice::tokenizer

@@ -147,9 +147,10 @@ class Metaspace final : public PreTokenizer {
   std::unique_ptr<Pattern> pattern_;
 };
 
-class Sequence final : public PreTokenizer {
+class PreTokenizerSequence final : public PreTokenizer {
  public:
-  explicit Sequence(std::vector<std::unique_ptr<PreTokenizer>> parts) : parts_(std::move(parts)) {}
+  explicit PreTokenizerSequence(std::vector<std::unique_ptr<PreTokenizer>> parts)
+      : parts_(std::move(parts)) {}
   void split(const Piece& piece, Emit emit) const override { split_from(0, piece, emit); }
 
  private:
@@ -174,7 +175,7 @@ std::unique_ptr<PreTokenizer> metaspace_pre_tokenizer(const MetaspaceOptions& op
 }
 std::unique_ptr<PreTokenizer> sequence_pre_tokenizer(
     std::vector<std::unique_ptr<PreTokenizer>> pre_tokenizers) {
-  return std::make_unique<Sequence>(std::move(pre_tokenizers));
+  return std::make_unique<PreTokenizerSequence>(std::move(pre_tokenizers));
 }
 
 }  // namespace sluice::tokenizer
