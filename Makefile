@@ -33,7 +33,7 @@ bench: packages-bench
 
 # Options stay as they were chosen: once tests or benchmarks are on, they stay on in this build directory.
 $(RELEASE)/build.ninja: | packages-build
-	@$(call configure,--preset release -DSLUICE_TESTS=OFF -DSLUICE_BENCH=OFF)
+	@$(call configure,--preset release -DSLUICE_TESTS=OFF -DSLUICE_BENCH=OFF -DSLUICE_UNITY=ON)
 BENCH_AT_FIRST = $(if $(wildcard $(RELEASE)/build.ninja),,-DSLUICE_BENCH=OFF)
 TESTS_AT_FIRST = $(if $(wildcard $(RELEASE)/build.ninja),,-DSLUICE_TESTS=OFF)
 
