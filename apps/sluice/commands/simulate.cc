@@ -332,6 +332,11 @@ void run(const Options& options) {
   const bool by_slices =
       std::ranges::any_of(caches, [](const auto& name) { return experts::find_cache(name).sliced; });
   if (!by_slices) check_whole(options.slices);
+  if (options.machine.prefill)
+    throw Error(ErrorKind::kUsage, "only a replay on a machine or with a device asks which tokens are prompts")
+        .in(Setting::kPrefill)
+        .expected(Setting::kMachine + " or " + Setting::kDeviceSlots)
+        .fix("leave " + Setting::kPrefill + " out, or name a machine");
   if (options.timed.asked()) {
     if (!options.caches.empty() || !options.capacities.empty() || !options.pools.empty() ||
         !options.decisions.empty())

@@ -343,11 +343,21 @@ std::shared_ptr<const engine::GateResidual> kept_residual(const EngineFlags& fla
   return nullptr;
 }
 
+std::shared_ptr<const engine::GateResidual> residual_of_file(const std::string& path) {
+  InputFile file = InputFile::open(path);
+  try {
+    return std::make_shared<engine::GateResidual>(
+        engine::read_residual(store::TableSidecar::of_file(std::move(file))));
+  } catch (Error& error) {
+    throw error.fix("name a file that `sluice calibrate MODEL " + Setting::kResidual + "` wrote with " +
+                    Setting::kOutput);
+  }
+}
+
 void find_residual(const EngineFlags& flags, engine::EngineOptions& options) {
   if (!flags.residual.empty()) {
     options.residual_name = flags.residual;
-    options.residual = std::make_shared<engine::GateResidual>(
-        engine::read_residual(store::TableSidecar::of_file(InputFile::open(flags.residual))));
+    options.residual = residual_of_file(flags.residual);
   } else if (store::looks_like_store(flags.model)) {
     options.residual_name = flags.model + "/sidecar/residual.bin";
     options.residual = kept_residual(flags);

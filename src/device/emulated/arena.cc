@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/setting.h"
 
 namespace sluice::device {
 namespace {
@@ -21,7 +22,8 @@ constexpr Guard kGuardWithoutKeys = Guard::kNone;
 std::byte* map(Bytes bytes, int protection, int flags) {
   void* const mapped = ::mmap(nullptr, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
   if (mapped == MAP_FAILED)
-    throw io_error("mmap", "memory of the emulated device, " + format_bytes(bytes), errno);
+    throw io_error("mmap", "memory of the emulated device, " + format_bytes(bytes), errno)
+        .fix("close other programs, or give a smaller " + Setting::kDeviceMemory);
   return static_cast<std::byte*>(mapped);
 }
 
