@@ -30,6 +30,7 @@
 #include "engine/plan/memory_plan.h"
 #include "engine/plan/options.h"
 #include "engine/run_report.h"
+#include "model/architecture.h"
 #include "model/golden_models.h"
 #include "model/pack_plan.h"
 #include "model/synth.h"
@@ -200,7 +201,7 @@ std::string make_model(const std::string& golden, const Form& form, const std::s
   if (form.sliced) options.slices = codec::SliceBits{8, 4};
   if (form.int8) options.dense = store::DenseRounding::kInt8;
   const std::string path = directory + "/store.sluice";
-  store::pack(model, path, model::pack_plan(model::describe_model(*store::open_checkpoint(model))), options);
+  store::pack(model, path, model::pack_plan(*store::open_checkpoint(model)), options);
   return path;
 }
 

@@ -16,6 +16,7 @@
 #include "engine/engine.h"
 #include "engine/plan/memory_plan.h"
 #include "engine/watch/statistics.h"
+#include "model/architecture.h"
 #include "model/pack_plan.h"
 #include "store/checkpoint.h"
 #include "store/pack/pack.h"
@@ -96,8 +97,7 @@ TEST_P(SteadyState, ATokenAllocatesAndMapsNothing) {
     store::PackOptions options;
     options.codec = GetParam().codec;
     if (GetParam().precision != experts::PrecisionMode::kFull) options.slices = codec::SliceBits{8, 4};
-    store::pack(program::kModel, path,
-                model::pack_plan(model::describe_model(*store::open_checkpoint(program::kModel))), options);
+    store::pack(program::kModel, path, model::pack_plan(*store::open_checkpoint(program::kModel)), options);
   }
   const auto checkpoint = store::open_checkpoint(path);
   const model::Model model = model::describe_model(*checkpoint);

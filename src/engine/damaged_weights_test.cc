@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/files/scratch_directory.h"
 #include "engine/engine.h"
+#include "model/architecture.h"
 #include "model/golden_models.h"
 #include "model/pack_plan.h"
 #include "store/pack/testing.h"
@@ -32,8 +33,7 @@ class DamagedWeights : public ::testing::TestWithParam<Math> {
     options.chunks = 2;
     options.keep_columns = true;
     options.least_split_dense = 0;
-    store::pack(kModel, store_, model::pack_plan(model::describe_model(*store::open_checkpoint(kModel))),
-                options);
+    store::pack(kModel, store_, model::pack_plan(*store::open_checkpoint(kModel)), options);
     model_ = model::describe_model(*store::open_checkpoint(store_));
   }
 

@@ -25,6 +25,7 @@
 #include "experts/placement/placement.h"
 #include "experts/prefetch/prefetch.h"
 #include "experts/registry.h"
+#include "model/architecture.h"
 #include "model/golden_models.h"
 #include "model/pack_plan.h"
 #include "store/pack/pack.h"

@@ -22,6 +22,7 @@
 #include "engine/run_report.h"
 #include "engine/watch/statistics.h"
 #include "fetch/memory/expert_store.h"
+#include "model/architecture.h"
 #include "model/pack_plan.h"
 #include "store/source/open_checkpoint.h"
 
@@ -68,8 +69,8 @@ class FetchStress : public ::testing::Test {
     store::PackOptions pack;
     pack.codec = "lz4";
     pack.chunks = 3;
-    store::pack(kModel, scratch_->file("fable.sluice"),
-                model::pack_plan(model::describe_model(*store::open_checkpoint(kModel))), pack);
+    store::pack(kModel, scratch_->file("fable.sluice"), model::pack_plan(*store::open_checkpoint(kModel)),
+                pack);
     checkpoint_ = store::open_checkpoint(scratch_->file("fable.sluice"));
     model_ = std::make_unique<model::Model>(model::describe_model(*checkpoint_));
     std::mt19937_64 random(kSeed);

@@ -1,5 +1,6 @@
 // A model whose experts have matrices in three toy formats, differing between gate, up and down and between
 // layers, with biases: the same bits at every budget, and as with the same numbers as fp32 words.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/error_of.h"
 #include "base/files/scratch_directory.h"
 #include "codec/toy_formats.h"
 #include "engine/engine.h"
@@ -18,6 +20,7 @@
 #include "fetch/memory/expert_store.h"
 #include "kernels/products/format_kernels.h"
 #include "model/architecture.h"
+#include "model/pack_plan.h"
 
 namespace sluice::engine {
 namespace {
@@ -280,6 +283,13 @@ TEST_F(ToyModel, AFormatWithoutKernelsIsRefusedByName) {
     EXPECT_EQ(error.kind(), ErrorKind::kUnsupported);
     EXPECT_EQ(error.found_text().substr(0, 3), "toy");
   }
+}
+
+TEST_F(ToyModel, IsNotPackedAsWords) {
+  const ToyCheckpoint toys(scratch_.path(), Experts::kToys), words(scratch_.path(), Experts::kWords);
+  EXPECT_EQ(model::pack_plan(words).experts.size(), 18u);
+  EXPECT_THAT(sluice::testing::error_of([&] { model::pack_plan(toys); }),
+              ::testing::HasSubstr("cannot be packed"));
 }
 
 // A scale that is no number is found when the expert is read, with its place in the file.

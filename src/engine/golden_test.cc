@@ -24,6 +24,7 @@
 #include "engine/watch/statistics.h"
 #include "kernels/context.h"
 #include "kernels/products/packed/packed_matmul.h"
+#include "model/architecture.h"
 #include "model/golden_models.h"
 #include "model/pack_plan.h"
 #include "store/source/open_checkpoint.h"
@@ -257,8 +258,7 @@ void expect_stores_give_the_bits_of(const std::string& directory, const Golden& 
     pack.chunks = 3;
     pack.keep_columns = keep_columns;
     if (keep_columns) pack.least_split_dense = 0;
-    store::pack(directory, store, model::pack_plan(model::describe_model(*store::open_checkpoint(directory))),
-                pack);
+    store::pack(directory, store, model::pack_plan(*store::open_checkpoint(directory)), pack);
     options = small_options(math);
     expect_same(codec, store);
 
@@ -301,7 +301,7 @@ TEST_P(GoldenTest, DenseMatricesAsTheyAreStoredGiveTheSameBits) {
   pack.chunks = 2;
   pack.keep_columns = true;
   pack.least_split_dense = 0;
-  store::pack(path(), store, model::pack_plan(model::describe_model(*store::open_checkpoint(path()))), pack);
+  store::pack(path(), store, model::pack_plan(*store::open_checkpoint(path())), pack);
   const auto checkpoint = store::open_checkpoint(store);
   const model::Model model = model::describe_model(*checkpoint);
   const auto output = std::ranges::find(model.dense, model::Role::kO, &model::TensorSpec::role);
@@ -361,8 +361,7 @@ TEST_P(GoldenTest, EveryPresetAndSchedulerGivesTheSameBits) {
     pack.chunks = 3;
     pack.keep_columns = keep_columns;
     if (keep_columns) pack.least_split_dense = 0;
-    store::pack(path(), store, model::pack_plan(model::describe_model(*store::open_checkpoint(path()))),
-                pack);
+    store::pack(path(), store, model::pack_plan(*store::open_checkpoint(path())), pack);
     options.chunk = 5;
     const MemoryPlan plan = plan_of(store, options);
     options.memory = plan.minimum + plan.experts / 2 + 512 * kKiB;

@@ -22,6 +22,7 @@
 #include "engine/watch/routing_observer.h"
 #include "experts/layer_decider.h"
 #include "experts/registry.h"
+#include "model/architecture.h"
 #include "model/golden_models.h"
 #include "model/pack_plan.h"
 #include "store/pack/pack.h"
@@ -315,8 +316,7 @@ TEST(Interleaving, EveryExactPolicy) {
       store::PackOptions options;
       if (sliced) options.slices = codec::SliceBits{8, 4};
       const std::string packed = scratch.file(std::string(family) + ".sluice");
-      store::pack(path, packed, model::pack_plan(model::describe_model(*store::open_checkpoint(path))),
-                  options);
+      store::pack(path, packed, model::pack_plan(*store::open_checkpoint(path)), options);
       path = packed;
     }
     Met met;

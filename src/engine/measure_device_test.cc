@@ -16,6 +16,7 @@
 #include "engine/run_report.h"
 #include "engine/watch/statistics.h"
 #include "experts/decision_log.h"
+#include "model/architecture.h"
 #include "model/golden_models.h"
 #include "model/pack_plan.h"
 #include "store/pack/pack.h"
@@ -96,8 +97,7 @@ TEST(MeasureDevice, ExpertsAreInTheViewThatIsComputedWith) {
     const std::string store = directory.file(codec + ".sluice");
     store::PackOptions options;
     options.codec = codec;
-    store::pack(kFable, store, model::pack_plan(model::describe_model(*store::open_checkpoint(kFable))),
-                options);
+    store::pack(kFable, store, model::pack_plan(*store::open_checkpoint(kFable)), options);
     const auto engine = Opened(store).engine(kUnpaced);
     const Profile profile = *engine->report().profile;
     check(profile.device.value());

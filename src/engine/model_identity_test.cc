@@ -15,6 +15,7 @@
 #include "engine/plan/engine_plan.h"
 #include "engine/plan/memory_plan.h"
 #include "engine/plan/options.h"
+#include "model/architecture.h"
 #include "model/golden_models.h"
 #include "model/pack_plan.h"
 #include "store/pack/testing.h"
@@ -77,8 +78,7 @@ std::uint64_t as_written(const std::string& directory, const std::string& router
 }
 
 std::string packed(const std::string& source, const std::string& target, const store::PackOptions& options) {
-  store::pack(source, target, model::pack_plan(model::describe_model(*store::open_checkpoint(source))),
-              options);
+  store::pack(source, target, model::pack_plan(*store::open_checkpoint(source)), options);
   return target;
 }
 

@@ -31,6 +31,7 @@
 #include "experts/routing/miss_account.h"
 #include "experts/routing/miss_constraint.h"
 #include "fetch/memory/expert_store.h"
+#include "model/architecture.h"
 #include "model/golden_models.h"
 #include "model/pack_plan.h"
 #include "store/pack/testing.h"
@@ -55,8 +56,7 @@ void pack_sliced(const std::string& source, const std::string& target, codec::Sl
   options.slices = bits;
   options.dense = dense;
   if (dense == store::DenseRounding::kInt8) options.least_split_dense = 0;  // also small matrices
-  store::pack(source, target, model::pack_plan(model::describe_model(*store::open_checkpoint(source))),
-              options);
+  store::pack(source, target, model::pack_plan(*store::open_checkpoint(source)), options);
 }
 
 // A checkpoint with its description.

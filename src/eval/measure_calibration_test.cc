@@ -20,6 +20,7 @@
 #include "engine/run_report.h"
 #include "engine/watch/statistics.h"
 #include "experts/routing/miss_constraint.h"
+#include "model/architecture.h"
 #include "model/golden_models.h"
 #include "model/pack_plan.h"
 #include "store/pack/testing.h"
@@ -108,8 +109,7 @@ class Contract : public ::testing::Test {
     scratch_ = std::make_unique<TempDirectory>();
     store::PackOptions options;
     options.slices = codec::SliceBits{4, 2};
-    store::pack(kFable, *scratch_ / "m.sluice",
-                model::pack_plan(model::describe_model(*store::open_checkpoint(kFable))), options);
+    store::pack(kFable, *scratch_ / "m.sluice", model::pack_plan(*store::open_checkpoint(kFable)), options);
     exact_ = std::make_unique<Opened>(kFable);
     sliced_ = std::make_unique<Opened>(*scratch_ / "m.sluice");
     const auto tokenizer = tokenizer::load_tokenizer_of(*exact_->checkpoint);

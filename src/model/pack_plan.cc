@@ -1,6 +1,11 @@
 #include "model/pack_plan.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+
+#include "base/error.h"
+#include "model/architecture.h"
 
 namespace sluice::model {
 namespace {
@@ -9,9 +14,21 @@ namespace {
 // one.
 constexpr std::uint64_t kRangeElements = 16 * 1024;
 
+void check_words(const store::Checkpoint& checkpoint) {
+  for (const store::TensorInfo& tensor : checkpoint.tensors())
+    if (tensor.format != nullptr && !tensor.format->words)
+      throw Error(ErrorKind::kUnsupported, fmt::format("tensor \"{}\" cannot be packed", tensor.name))
+          .in(checkpoint.path())
+          .expected("words of BF16, F16 or F32")
+          .found(tensor.format->name)
+          .fix("run the files as they are");
+}
+
 }  // namespace
 
-store::PackPlan pack_plan(const Model& model) {
+store::PackPlan pack_plan(const store::Checkpoint& checkpoint) {
+  check_words(checkpoint);
+  const Model model = describe_model(checkpoint);
   store::PackPlan plan{.architecture = model.config.model_type, .experts = {}};
   plan.experts.reserve(model.experts.size());
   for (const ExpertPieces& expert : model.experts)

@@ -3,11 +3,12 @@
 // rounded.
 #pragma once
 
-#include "model/architecture.h"
+#include "store/checkpoint.h"
 #include "store/pack/pack.h"
 
 namespace sluice::model {
 
-store::PackPlan pack_plan(const Model& model);
+// Error(kUnsupported) for a tensor in a format of its own (docs/adding-a-format.md): pack() copies words.
+store::PackPlan pack_plan(const store::Checkpoint& checkpoint);
 
 }  // namespace sluice::model

@@ -163,7 +163,7 @@ void pack(const Options& options) {
         .in(Setting::kExclude)
         .found("patterns that leave it out")
         .fix("let them keep config.json");
-  const store::PackPlan plan = model::pack_plan(model::describe_model(*checkpoint));
+  const store::PackPlan plan = model::pack_plan(*checkpoint);
   pack.memory = work_memory(options.common.memory, "pack");  // the model's tables exist by now
   store::PackResult result;
   std::string_view tokenizer;

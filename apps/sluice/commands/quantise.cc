@@ -53,7 +53,7 @@ void quantise(const Options& options) {
         .found("\"" + options.slices + "\"");
   store::check_not_packed(options.model);
   const auto checkpoint = store::open_directory(options.model);
-  const store::PackPlan plan = model::pack_plan(model::describe_model(*checkpoint));
+  const store::PackPlan plan = model::pack_plan(*checkpoint);
   store::RoundedCopyOptions copy;
   copy.threads = static_cast<unsigned>(options.common.threads);
   copy.interrupted = interrupted;

@@ -66,7 +66,7 @@ void pack(const std::string& model, const std::string& path) {
   store::PackOptions options;
   options.codec = kCodec;
   options.interrupted = interrupted_or_unread;
-  store::pack(model, path, model::pack_plan(model::describe_model(*checkpoint)), options);
+  store::pack(model, path, model::pack_plan(*checkpoint), options);
 }
 
 // Quotes a word for a shell.

@@ -82,8 +82,7 @@ class ExpertStoreTest : public ::testing::Test {
     options.codec = codec;
     options.chunks = chunks;
     options.keep_columns = keep_columns;
-    store::pack(kModel, path, model::pack_plan(model::describe_model(*store::open_checkpoint(kModel))),
-                options);
+    store::pack(kModel, path, model::pack_plan(*store::open_checkpoint(kModel)), options);
     return path;
   }
 

@@ -31,8 +31,7 @@ class SlicedStore : public testing::ExpertStoreTest {
     if (std::filesystem::exists(path)) return path;
     store::PackOptions options;
     options.slices = bits;
-    store::pack(testing::kModel, path,
-                model::pack_plan(model::describe_model(*store::open_checkpoint(testing::kModel))), options);
+    store::pack(testing::kModel, path, model::pack_plan(*store::open_checkpoint(testing::kModel)), options);
     return path;
   }
 

@@ -17,6 +17,7 @@
 #include "fetch/memory/expert_store.h"
 #include "lab/machine/machine_replay.h"
 #include "lab/replay/routing_recorder.h"
+#include "model/architecture.h"
 #include "model/pack_plan.h"
 #include "store/pack/testing.h"
 #include "store/source/open_checkpoint.h"
@@ -44,8 +45,7 @@ class RunOnMachineTest : public ::testing::Test {
     scratch_ = std::make_unique<TempDirectory>();
     store::PackOptions options;
     options.slices = codec::SliceBits{8, 4};
-    store::pack(kFable, *scratch_ / "m.sluice",
-                model::pack_plan(model::describe_model(*store::open_checkpoint(kFable))), options);
+    store::pack(kFable, *scratch_ / "m.sluice", model::pack_plan(*store::open_checkpoint(kFable)), options);
   }
   static void TearDownTestSuite() { scratch_.reset(); }
 

@@ -19,6 +19,7 @@
 #include "lab/machine/run_on_machine.h"
 #include "lab/replay/routing_recorder.h"
 #include "lab/replay/synthetic_routing.h"
+#include "model/architecture.h"
 #include "model/pack_plan.h"
 #include "reproduce/slicemoe/slicemoe_replays.h"
 #include "store/pack/pack.h"
@@ -182,7 +183,7 @@ class TrainedMeasurement {
     }
     found_.quantiser_tokens = windows.scored(tokens.size());
     found_.quantiser_perplexity = own_perplexity(*reference);
-    const store::PackPlan plan = model::pack_plan(exact_.model);
+    const store::PackPlan plan = model::pack_plan(*exact_.checkpoint);
     store::RoundedCopyOptions copy;
     copy.threads = settings_.options.threads;
     copy.interrupted = settings_.interrupted;
@@ -255,7 +256,7 @@ class TrainedMeasurement {
     pack.threads = settings_.options.threads;
     pack.interrupted = settings_.interrupted;
     const std::string path = work_.file(store_name(bits));
-    store::pack(settings_.model, path, model::pack_plan(exact_.model), pack);
+    store::pack(settings_.model, path, model::pack_plan(*exact_.checkpoint), pack);
     note_work();
     return *stores_.emplace_back(bits, std::make_unique<Opened>(store::open_checkpoint(path))).second;
   }

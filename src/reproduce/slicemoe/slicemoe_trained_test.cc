@@ -24,6 +24,7 @@
 #include "engine/run_report.h"
 #include "experts/routing/miss_constraint.h"
 #include "fetch/memory/expert_store.h"
+#include "model/architecture.h"
 #include "model/pack_plan.h"
 #include "reproduce/slicemoe/slicemoe_trained_rows.h"
 #include "reproduce/well_formed.h"
@@ -119,7 +120,7 @@ class Trained : public ::testing::Test {
     if (std::filesystem::exists(path)) return path;
     store::PackOptions options;
     options.slices = bits;
-    store::pack(kFable, path, model::pack_plan(exact_->model), options);
+    store::pack(kFable, path, model::pack_plan(*exact_->checkpoint), options);
     return path;
   }
   static const TrainedPoint& point(const char* curve, std::size_t index) {
@@ -155,7 +156,7 @@ TEST_F(Trained, RoundedExpertsHaveThePerplexityOfTheirCopies) {
   for (const std::size_t i : {2u, 7u}) {  // amat, sym_base
     const QuantiserCell& cell = found_->quantisers[i];
     const std::string copy = *scratch_ / ("copy-" + cell.quantiser);
-    store::write_rounded_copy(kFable, copy, model::pack_plan(exact_->model),
+    store::write_rounded_copy(kFable, copy, model::pack_plan(*exact_->checkpoint),
                               codec::find_quantiser_variant(cell.quantiser), {4, 2}, {});
     const std::vector<WindowScore> own = scores(Opened(copy), plain, windows, 128, false);
     EXPECT_EQ(cell.perplexity, eval::perplexity(own));
