@@ -58,7 +58,7 @@ const Function& find_function(std::string_view name) {
 Answer answer_line(const Function& function, std::string_view line, std::uint64_t number) {
   const std::string name = "line " + std::to_string(number);
   try {
-    if (line.find_first_not_of(" \t\r") == std::string_view::npos)
+    if (line.size() <= JsonLimits().max_bytes && line.find_first_not_of(" \t\r") == std::string_view::npos)
       throw Error(ErrorKind::kInvalid, "the line is empty")
           .in(name)
           .expected("a JSON object")

@@ -100,6 +100,14 @@ TEST(Lab, LineBeyondTheLimitIsABadLine) {
   EXPECT_FALSE(Json::parse(lines[1]).contains("error"));
 }
 
+TEST(Lab, AnEmptyLineIsCalledSo) {
+  for (const std::string text : {"\n", " \t \r\n"}) {
+    std::string out;
+    EXPECT_FALSE(run(text, out));
+    EXPECT_THAT(out, HasSubstr("line 1: the line is empty"));
+  }
+}
+
 TEST(Lab, StopsWhenTold) {
   std::istringstream in(std::string(kGood) + "\n" + std::string(kGood) + "\n");
   std::ostringstream out;
