@@ -159,6 +159,7 @@ const std::map<std::string, std::vector<Room>> kRooms = {
       {"elementwise", {".", "lanes"}},
       {"attention", {".", "lanes", "elementwise"}},
       {"products", {".", "lanes", "elementwise"}},
+      {"ops", {".", "elementwise", "attention", "products"}},
       {"check", {"elementwise", "attention", "products"}}}},
     {"lab", {{".", {}}, {"replay", {}}, {"machine", {"replay"}}, {"ask", {"replay"}}}},
     {"reproduce", {{".", {}}, {"zipmoe", {"."}}, {"slicemoe", {".", "zipmoe"}}, {"dali", {"."}}}},

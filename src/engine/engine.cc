@@ -40,6 +40,7 @@ Engine::Impl::Impl(const store::Checkpoint& checkpoint, const model::Model& mode
       pool_(plan_.threads != 0 ? plan_.threads : usable_cpus()),
       kernels_(make_kernels(pool_, plan_, &isa_warning_)),
       logit_rows_(logit_rows),
+      host_ops_(kernels_),
       rope_(model.config.attention.rope),
       forward_(models::find_forward(model.config.model_type)),
       encoder_(models::find_encoder(model.config.model_type)) {
@@ -66,7 +67,7 @@ Engine::Impl::Impl(const store::Checkpoint& checkpoint, const model::Model& mode
   check_residual();
   experts_->configure({budget_.memory.experts, budget_.memory.staging, policies_->preset->synchronous});
   moe_ =
-      std::make_unique<MoeBlock>(kernels_, model_.config, *weights_, *experts_, plan_.low_view,
+      std::make_unique<MoeBlock>(host_ops_, kernels_, model_.config, *weights_, *experts_, plan_.low_view,
                                  policies_->residual ? &policies_->residual->vectors : nullptr, statistics_);
   passes_ = std::make_unique<Passes>(forward_parts(), forward_);
   make_units(policies);
@@ -134,7 +135,7 @@ void Engine::Impl::load_dense_weights() {
   weights_ = std::make_unique<DenseWeights>(checkpoint_, model_, view, *files_, decoder, *accountant_);
   embedding_ = std::make_unique<Embedding>(checkpoint_, model_, *weights_, plan_.fetch, *accountant_);
   workspace_ = std::make_unique<WorkspaceBuffer>(model_.config, workspace_shape(budget_parts(), memory.chunk),
-                                                 *accountant_);
+                                                 *accountant_, nullptr);
   const kernels::ScratchShape scratch = scratch_shape(budget_parts(), view, memory.chunk);
   scratch_memory_ = device::HostBuffer(*accountant_, device::Account::kActivations,
                                        kernels::Scratch::bytes(kernels_, scratch));
@@ -187,11 +188,12 @@ void Engine::Impl::spread_bias() {
   const std::size_t positions = plan_.positions, encoder_positions = plan_.encoder_positions;
   spread_relative_bias(
       weights_->words(model::Role::kRelativeBias, static_cast<std::int32_t>(config.encoder_layers)),
-      Directions::kBack, config.attention.relative, positions - 1, positions, w.decoder_bias);
+      Directions::kBack, config.attention.relative, positions - 1, positions,
+      kernels::host_floats(w.decoder_bias));
   if (encoder_positions != 0)
     spread_relative_bias(weights_->words(model::Role::kRelativeBias, 0), Directions::kBoth,
                          config.attention.relative, encoder_positions - 1, 2 * encoder_positions - 1,
-                         w.encoder_bias);
+                         kernels::host_floats(w.encoder_bias));
 }
 
 void Engine::Impl::record_timeline(fetch::Timeline* timeline) {
@@ -200,7 +202,7 @@ void Engine::Impl::record_timeline(fetch::Timeline* timeline) {
 }
 
 std::span<Candidate> Engine::Impl::candidates() const {
-  return {workspace_->get().candidates, plan_.draws ? model_.config.vocab : 0};
+  return {workspace_->get().host.candidates, plan_.draws ? model_.config.vocab : 0};
 }
 
 std::unique_ptr<Sequence> Engine::Impl::new_sequence() {
@@ -225,7 +227,7 @@ void Engine::Impl::locate_damage(const Error& error) {
 }
 
 ForwardParts Engine::Impl::forward_parts() {
-  return {kernels_,
+  return {host_ops_,
           model_.config,
           *weights_,
           rope_,

@@ -72,7 +72,7 @@ MemoryPlan memory_plan(const BudgetParts& parts, Bytes budget, DenseView dense) 
   needs.activations = [](const void* self, std::size_t chunk) {
     Shape shape = *static_cast<const Shape*>(self);
     shape.scratch.tokens = chunk;
-    return workspace_bytes(shape.parts.model.config, workspace_shape(shape.parts, chunk)) +
+    return workspace_bytes(shape.parts.model.config, workspace_shape(shape.parts, chunk)).host +
            round_up(kernels::Scratch::bytes(shape.parts.kernels, shape.scratch), kBlockBytes);
   };
   const Bytes all = needs.dense + needs.kv + needs.experts * (needs.expert_bytes + needs.staging_per_expert) +

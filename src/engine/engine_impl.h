@@ -32,6 +32,7 @@
 #include "fetch/memory/expert_store.h"
 #include "fetch/weight_files.h"
 #include "kernels/context.h"
+#include "kernels/ops/host_ops.h"
 #include "kernels/products/scratch.h"
 
 namespace sluice::engine {
@@ -99,6 +100,7 @@ class Engine::Impl {
   std::unique_ptr<WorkspaceBuffer> workspace_;
   device::HostBuffer scratch_memory_;  // charged to `activations`, as the workspace is
   kernels::Scratch scratch_;
+  kernels::HostOps host_ops_;
   std::unique_ptr<KvPool> kv_pool_;
   RopeTable rope_;
   Statistics statistics_;

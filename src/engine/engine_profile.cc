@@ -112,7 +112,7 @@ void Engine::Impl::measure_with(const std::function<void(const MeasureTools&)>& 
     const tokenizer::TokenId token = 0;
     const SequenceSpan span{sequence.get(), 0, 1, StepKind::kDecode};
     const Workspace& w = workspace_->get();
-    RouterScores(kernels_, model_.config, *weights_)
+    RouterScores(host_ops_, kernels_, model_.config, *weights_)
         .score(static_cast<std::size_t>(sparse), w.expert_rows, {{&token, 1}, {&span, 1}}, w);
   };
   measure({.checkpoint = checkpoint_,

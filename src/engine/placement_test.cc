@@ -38,7 +38,8 @@ class CountingUnit final : public ComputeUnit {
  public:
   CountingUnit(const UnitParts& parts, Counts& counts)
       : host_(parts.kernels, parts.low_view), counts_(counts) {}
-  void compute(const ExpertWork& work, std::optional<fetch::ExpertStore::Pin>, const Workspace& w) override {
+  void compute(const ExpertWork& work, std::optional<fetch::ExpertStore::Pin>,
+               const HostWorkspace& w) override {
     EXPECT_GT(work.rows, 0u);
     counts_[work.id] += 1;
     host_.compute(work, w);

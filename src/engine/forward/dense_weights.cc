@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "device/space.h"
+#include "kernels/ops/host_ops.h"
 
 namespace sluice::engine {
 namespace {
@@ -96,7 +97,7 @@ DenseWeights::DenseWeights(const store::Checkpoint& checkpoint, const model::Mod
       codec::MatrixRef words = piece.matrix;
       words.shape = {1, piece.elements};
       codec::row_to_float(words, 0, vector_place);
-      vectors_[key] = {vector_place, static_cast<std::size_t>(piece.elements)};
+      vectors_[key] = {kernels::floats_at(vector_place), static_cast<std::size_t>(piece.elements)};
       vector_place += round_up(piece.elements * sizeof(float), 64) / sizeof(float);
       continue;
     }
@@ -136,15 +137,15 @@ const codec::MatrixRef& DenseWeights::words(Role role, std::int32_t layer) const
   return words;
 }
 
-std::span<const float> DenseWeights::vector(Role role, std::int32_t layer) const {
+kernels::Vector DenseWeights::vector(Role role, std::int32_t layer) const {
   const auto found = vectors_.find({role, layer});
   SLUICE_CHECK(found != vectors_.end(), model::role_name(role));
   return found->second;
 }
 
-std::span<const float> DenseWeights::vector_or_empty(Role role, std::int32_t layer) const {
+kernels::Vector DenseWeights::vector_or_empty(Role role, std::int32_t layer) const {
   const auto found = vectors_.find({role, layer});
-  return found == vectors_.end() ? std::span<const float>{} : found->second;
+  return found == vectors_.end() ? kernels::Vector{} : found->second;
 }
 
 void DenseWeights::check_codes(const fetch::PieceDecoder& decoder) const {

@@ -11,6 +11,7 @@
 #include "codec/matrix_format.h"
 #include "fetch/dense_loader.h"
 #include "fetch/row_table.h"
+#include "kernels/ops/floats.h"
 #include "kernels/products/input_form.h"
 #include "model/architecture.h"
 
@@ -35,9 +36,9 @@ class DenseWeights {
   // The words of a role that always is in words: the embedding (unless it is in codes of 8 bits), routers,
   // relative biases, and the matrix that absorbed MLA multiplies transposed.
   const codec::MatrixRef& words(model::Role role, std::int32_t layer = -1) const;
-  std::span<const float> vector(model::Role role, std::int32_t layer = -1) const;
+  kernels::Vector vector(model::Role role, std::int32_t layer = -1) const;
   // Empty if the architecture has no such vector (biases).
-  std::span<const float> vector_or_empty(model::Role role, std::int32_t layer) const;
+  kernels::Vector vector_or_empty(model::Role role, std::int32_t layer) const;
 
   // The forms of activations that products with these matrices read.
   const kernels::InputForms& input_forms() const { return input_forms_; }
@@ -67,7 +68,7 @@ class DenseWeights {
   std::vector<device::HostBuffer> vector_buffers_;  // own the vectors
   std::map<Key, codec::MatrixRef> matrices_;
   kernels::InputForms input_forms_;
-  std::map<Key, std::span<const float>> vectors_;
+  std::map<Key, kernels::Vector> vectors_;
 };
 
 }  // namespace sluice::engine

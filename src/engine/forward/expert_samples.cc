@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cstring>
 
-#include "engine/forward/mlp.h"
 #include "engine/forward/workspace.h"
 #include "fetch/chunk_decoder.h"
 #include "fetch/memory/expert_store.h"
@@ -121,17 +120,17 @@ fetch::PlacedExpert ExpertSamples::place(const ExpertSample& sample, bool from_p
 
 void fill_sample_inputs(const MeasureTools& tools, std::size_t tokens) {
   kernels::input_forms_of(tools.experts.formats()).each([&](codec::InputForm form) {
-    std::fill_n(tools.workspace.get().arranged[static_cast<std::size_t>(form)],
+    std::fill_n(tools.workspace.get().host.arranged[static_cast<std::size_t>(form)],
                 tokens * kernels::input_form(form).floats(tools.model.config.hidden), 0.01f);
   });
 }
 
 void compute_sample(const MeasureTools& tools, const fetch::PlacedExpert& place, std::size_t tokens) {
-  const Workspace& w = tools.workspace.get();
+  const HostWorkspace& w = tools.workspace.get().host;
   const fetch::ExpertView view = place.view();
-  Mlp mlp{.gate = view.gate, .up = view.up, .down = view.down, .out = w.expert_rows};
+  kernels::Mlp mlp{.gate = view.gate, .up = view.up, .down = view.down, .out = w.expert_rows};
   std::ranges::copy(w.arranged, mlp.inputs.begin());
-  compute(tools.kernels, mlp, tokens, w);
+  kernels::mlp(tools.kernels, mlp, tokens, w.mlp());
 }
 
 }  // namespace sluice::engine

@@ -13,14 +13,14 @@
 #include "engine/session/rope_table.h"
 #include "engine/watch/statistics.h"
 #include "fetch/memory/expert_store.h"
-#include "kernels/context.h"
+#include "kernels/ops/ops.h"
 #include "model/config.h"
 
 namespace sluice::engine {
 
 // Non-owning. Copies must not outlive the engine.
 struct ForwardParts {
-  const kernels::Context& kernels;
+  kernels::Ops& ops;
   const model::ModelConfig& config;
   const DenseWeights& weights;
   const RopeTable& rope;
@@ -35,7 +35,7 @@ struct ForwardParts {
 
   // `rows`: whose residual stream (WorkspaceBuffer::get).
   LayerRun run(const Step& step, std::size_t rows = 0) const {
-    return LayerRun(kernels, config, weights, moe, workspace, step, rows);
+    return LayerRun(ops, config, weights, moe, workspace, step, rows);
   }
 };
 

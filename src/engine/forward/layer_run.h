@@ -11,8 +11,7 @@
 #include "codec/matrix_format.h"
 #include "engine/session/attention_dims.h"
 #include "engine/session/step.h"
-#include "kernels/attention/attention.h"
-#include "kernels/context.h"
+#include "kernels/ops/ops.h"
 #include "model/architecture.h"
 
 namespace sluice::engine {
@@ -28,8 +27,8 @@ class WorkspaceBuffer;  // workspace.h
 class LayerRun {
  public:
   // `rows`: whose residual stream of the workspace is the step's.
-  LayerRun(const kernels::Context& kernels, const model::ModelConfig& config, const DenseWeights& weights,
-           MoeBlock& moe, const WorkspaceBuffer& workspace, const Step& step, std::size_t rows = 0);
+  LayerRun(kernels::Ops& ops, const model::ModelConfig& config, const DenseWeights& weights, MoeBlock& moe,
+           const WorkspaceBuffer& workspace, const Step& step, std::size_t rows = 0);
 
   std::size_t layer() const { return layer_; }
   bool sparse() const { return config_.sparse[layer_]; }
@@ -71,21 +70,31 @@ class LayerRun {
 
  private:
   void arrange_normed();  // in the forms that products with dense matrices read
-  const float* arranged_for(const codec::MatrixRef& matrix) const;
-  std::span<const float> bias_of(std::optional<model::Role> bias) const;
+  kernels::Floats arranged_for(const codec::MatrixRef& matrix) const;
+  kernels::Vector bias_of(std::optional<model::Role> bias) const;
   // out = matrix · normed + bias, and the same of another input, (T, columns of the matrix).
-  void project(model::Role matrix, std::optional<model::Role> bias, float* out);
-  void project_from(const float* x, model::Role matrix, std::optional<model::Role> bias, float* out);
-  void add_branch();                              // hidden += branch
-  void write_cache_rows();                        // k and v of the step
-  void attend_cache(const float* q, float* out);  // attention of every query over its sequence's cache
+  void project(model::Role matrix, std::optional<model::Role> bias, kernels::Floats out);
+  void project_from(kernels::Floats x, model::Role matrix, std::optional<model::Role> bias,
+                    kernels::Floats out);
+  // y = RMSNorm(x) of `rows` rows, which lie `stride` apart in both.
+  void norm_rows(kernels::Floats x, std::size_t rows, std::size_t columns, std::size_t stride,
+                 const kernels::Vector& weight, float eps, kernels::Floats y);
+  void rotate(kernels::RopeForm form, kernels::Floats x, std::size_t heads, std::size_t head_stride);
+  void copy(kernels::Floats from, kernels::Floats to);  // streams of the step
+  // The span's rows of x to the cache.
+  void store_rows(const SequenceSpan& span, const kernels::CacheRows& to, kernels::Floats x, std::size_t row);
+  void add_branch();                                          // hidden += branch
+  void write_cache_rows();                                    // k and v of the step
+  void attend_cache(kernels::Floats q, kernels::Floats out);  // every query over its sequence's cache
   // hidden += output projection of `attended`
   void project_out(model::Role matrix = model::Role::kO,
                    std::optional<model::Role> bias = model::Role::kOBias);
-  kernels::ScoreBias bias() const;  // for self-attention in this stack
+  // Attention of a span's queries over keys and values; the caller adds what is special.
+  kernels::op::Attention attention(const SequenceSpan& span, kernels::Floats q, kernels::Floats out) const;
+  void add_bias(kernels::op::Attention& op) const;  // for self-attention in this stack
   std::int32_t layer_index() const { return static_cast<std::int32_t>(layer_); }
 
-  const kernels::Context& kernels_;
+  kernels::Ops& ops_;
   const model::ModelConfig& config_;
   const DenseWeights& weights_;
   MoeBlock& moe_;

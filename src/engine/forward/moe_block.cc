@@ -10,28 +10,28 @@
 #include "engine/forward/unit/stream_all.h"
 #include "engine/session/sequence.h"
 #include "experts/core/state_order.h"
-#include "kernels/elementwise/elementwise.h"
-#include "kernels/products/products.h"
 
 namespace sluice::engine {
 namespace {
 
 using model::Role;
+namespace op = kernels::op;
 
 }  // namespace
 
-MoeBlock::MoeBlock(const kernels::Context& kernels, const model::ModelConfig& config,
+MoeBlock::MoeBlock(kernels::Ops& ops, const kernels::Context& host, const model::ModelConfig& config,
                    const DenseWeights& weights, fetch::ExpertStore& store, codec::SliceView low_view,
                    const experts::ResidualVectors* residual, Statistics& statistics)
-    : kernels_(kernels),
+    : ops_(ops),
+      kernels_(host),
       config_(config),
       weights_(weights),
       store_(store),
       statistics_(statistics),
       input_forms_(kernels::input_forms_of(store.formats())),
-      scores_(kernels, config, weights),
-      predictors_({kernels, config, weights, scores_, residual}),
-      host_(kernels, low_view) {}
+      scores_(ops, host, config, weights),
+      predictors_({ops, config, weights, scores_, residual}),
+      host_(host, low_view) {}
 
 void MoeBlock::begin_step(const Step& step) {
   if (decider_ == nullptr) return;
@@ -97,9 +97,7 @@ void MoeBlock::run(std::size_t layer, Role norm, const Step& step, const Workspa
 }
 
 const experts::LayerDecision& MoeBlock::decide(std::size_t layer, const Step& step, const Workspace& w) {
-  if (observer_ != nullptr)
-    observer_->on_inputs(config_.sparse_index(static_cast<std::uint32_t>(layer)),
-                         {w.normed, step.tokens.size() * config_.hidden});
+  if (observer_ != nullptr) show_inputs(layer, step.tokens.size(), w);
   const experts::ScoresView scores = scores_.of_layer(layer, step, w);
   const experts::Routing& routing = decider_->route(scores);
   statistics_.routing = decider_->changes();
@@ -256,41 +254,56 @@ void MoeBlock::show_ahead(std::size_t layer, Role norm, const Step& step, const 
   if (predictors_.has_residual()) show(kGateInputAndResidual, experts::PredictorKind::kResidual);
 }
 
+void MoeBlock::show_inputs(std::size_t layer, std::size_t tokens, const Workspace& w) {
+  const std::span<float> inputs(w.host.normed, tokens * config_.hidden);
+  ops_.receive(w.normed, inputs);
+  observer_->on_inputs(config_.sparse_index(static_cast<std::uint32_t>(layer)), inputs);
+}
+
 void MoeBlock::arrange_for_experts(std::size_t tokens, const Workspace& w) {
   const std::size_t d = config_.hidden;
   input_forms_.each([&](codec::InputForm form) {
     if (weights_.input_forms().has(form)) return;  // LayerRun has
-    kernels::input_form(form).arrange(kernels_, w.normed, tokens, d, d,
-                                      w.arranged[static_cast<std::size_t>(form)]);
+    ops_.run(op::Arrange{.form = form,
+                         .x = w.normed,
+                         .tokens = tokens,
+                         .columns = d,
+                         .x_stride = d,
+                         .arranged = w.arranged[static_cast<std::size_t>(form)]});
   });
 }
 
-Mlp MoeBlock::shared_mlp(std::size_t layer, const Workspace& w) const {
+op::Mlp MoeBlock::shared_mlp(std::size_t layer, std::size_t tokens, const Workspace& w) const {
   const auto at = static_cast<std::int32_t>(layer);
   return {.gate = weights_.matrix(Role::kSharedGate, at),
           .up = weights_.matrix(Role::kSharedUp, at),
           .down = weights_.matrix(Role::kSharedDown, at),
-          .inputs = w.inputs(),
+          .inputs = w.arranged,
+          .tokens = tokens,
+          .gate_room = w.gate,
+          .up_room = w.up,
+          .inner = w.inner,
           .out = w.branch};
 }
 
 void MoeBlock::shared_experts(std::size_t layer, std::size_t tokens, const Workspace& w) {
   if (config_.moe.shared_width != 0) {
-    compute(kernels_, shared_mlp(layer, w), tokens, w);
+    ops_.run(shared_mlp(layer, tokens, w));
     gate_shared_experts(layer, tokens, w);
   } else {
-    std::fill_n(w.branch, tokens * config_.hidden, 0.0f);
+    ops_.run(op::Clear{tokens * config_.hidden, w.branch});
   }
 }
 
 void MoeBlock::gate_shared_experts(std::size_t layer, std::size_t tokens, const Workspace& w) {
   if (!config_.moe.shared_gate) return;
-  const auto at = static_cast<std::int32_t>(layer);
-  const codec::MatrixRef& gate = weights_.matrix(Role::kSharedExpertGate, at);
-  kernels::matmul(kernels_, w.arranged[static_cast<std::size_t>(*gate.format->input)], tokens, gate, {},
-                  w.gate, 1);
-  for (std::size_t t = 0; t < tokens; ++t)
-    kernels::scale(kernels_, kernels::sigmoid(w.gate[t]), config_.hidden, w.branch + t * config_.hidden);
+  const codec::MatrixRef& gate = weights_.matrix(Role::kSharedExpertGate, static_cast<std::int32_t>(layer));
+  ops_.run(op::Matmul{.x = w.arranged[static_cast<std::size_t>(*gate.format->input)],
+                      .tokens = tokens,
+                      .weight = &gate,
+                      .y = w.gate,
+                      .y_stride = 1});
+  ops_.run(op::GateRows{.gate = w.gate, .rows = tokens, .columns = config_.hidden, .x = w.branch});
 }
 
 std::chrono::steady_clock::time_point MoeBlock::now() const {
@@ -310,11 +323,17 @@ void MoeBlock::finish_device() {
 }
 
 void MoeBlock::combine(const experts::Routing& routing, const Workspace& w) {
-  const std::size_t d = config_.hidden;
-  for (std::size_t t = 0; t + 1 < routing.begin.size(); ++t)
+  sums_.clear();
+  const std::size_t tokens = routing.begin.size() - 1;
+  for (std::uint32_t t = 0; t < tokens; ++t)
     for (std::uint32_t c = routing.begin[t]; c < routing.begin[t + 1]; ++c)
-      kernels::add_scaled(kernels_, w.expert_rows + rows_.of_choice(c) * d, routing.choices[c].weight, d,
-                          w.branch + t * d);
+      sums_.push_back({t, static_cast<std::uint32_t>(rows_.of_choice(c)), routing.choices[c].weight});
+  ops_.run(op::CombineRows{.rows = w.expert_rows,
+                           .row_count = sums_.size(),
+                           .columns = config_.hidden,
+                           .sums = sums_,
+                           .to = w.branch,
+                           .tokens = tokens});
 }
 
 }  // namespace sluice::engine

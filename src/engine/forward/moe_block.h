@@ -11,7 +11,6 @@
 #include "base/stopwatch.h"
 #include "engine/forward/dense_weights.h"
 #include "engine/forward/expert_rows.h"
-#include "engine/forward/mlp.h"
 #include "engine/forward/predictor.h"
 #include "engine/forward/router_scores.h"
 #include "engine/forward/unit/compute_unit.h"
@@ -24,6 +23,7 @@
 #include "fetch/memory/expert_store.h"
 #include "fetch/timeline.h"
 #include "kernels/context.h"
+#include "kernels/ops/ops.h"
 #include "kernels/products/input_form.h"
 #include "model/config.h"
 
@@ -33,9 +33,10 @@ namespace sluice::engine {
 class MoeBlock {
  public:
   // `low_view`: the view that a lone MSB slice stands for. `residual`: of gate inputs, or null.
-  MoeBlock(const kernels::Context& kernels, const model::ModelConfig& config, const DenseWeights& weights,
-           fetch::ExpertStore& store, codec::SliceView low_view, const experts::ResidualVectors* residual,
-           Statistics& statistics);
+  // `ops`: of the unit that computes shared experts and sums; `host`: kernels of the host.
+  MoeBlock(kernels::Ops& ops, const kernels::Context& host, const model::ModelConfig& config,
+           const DenseWeights& weights, fetch::ExpertStore& store, codec::SliceView low_view,
+           const experts::ResidualVectors* residual, Statistics& statistics);
 
   // `decider` must outlive this or its successor. Null, as at first: routed experts are left out, to measure
   // what a step costs without them (measure_profile.h).
@@ -64,10 +65,11 @@ class MoeBlock {
   void fetch_missing(std::size_t layer, const experts::LayerDecision& decision);
   void count_found(const experts::EventOutcome& outcome);
   void count_demand(const Step& step, const experts::LayerDecision& decision);
+  void show_inputs(std::size_t layer, std::size_t tokens, const Workspace& w);  // to the observer
   // Arranges w.normed in the forms that only experts read.
   void arrange_for_experts(std::size_t tokens, const Workspace& w);
   void shared_experts(std::size_t layer, std::size_t tokens, const Workspace& w);
-  Mlp shared_mlp(std::size_t layer, const Workspace& w) const;
+  kernels::op::Mlp shared_mlp(std::size_t layer, std::size_t tokens, const Workspace& w) const;
   void gate_shared_experts(std::size_t layer, std::size_t tokens, const Workspace& w);
   // Gives the device what is assigned to it: what it has, then what the host has in memory, in the order of
   // its plan. Pins of the host's own experts go to pins_.
@@ -107,7 +109,8 @@ class MoeBlock {
   // when this layer is `computed`.
   void show_ahead(std::size_t layer, model::Role norm, const Step& step, const Workspace& w, bool computed);
 
-  const kernels::Context& kernels_;
+  kernels::Ops& ops_;
+  const kernels::Context& kernels_;  // of the host
   const model::ModelConfig& config_;
   const DenseWeights& weights_;
   fetch::ExpertStore& store_;
@@ -133,7 +136,8 @@ class MoeBlock {
   std::vector<std::uint32_t> fetch_tokens_;
   std::vector<experts::ExpertId> given_;  // of it: the experts that the device was given
   ExpertRows rows_;
-  std::vector<experts::SequenceSpan> spans_;   // of the running step
+  std::vector<kernels::op::WeightedRow> sums_;  // what is summed, ascending by expert for each token
+  std::vector<experts::SequenceSpan> spans_;    // of the running step
   std::vector<std::size_t> asked_;             // by expert of the layer: the last span of the step that asked
   std::span<const experts::Unit> assignment_;  // by slot of rows_; empty: all on the host
   std::vector<ExpertWork> works_;              // that are computed together

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "engine/forward/moe_block.h"
+#include "kernels/ops/host_ops.h"
 #include "kernels/products/packed/packed_matmul.h"
 
 namespace sluice::engine {
@@ -38,15 +39,18 @@ void MoeBlock::start_with_what_is_here(std::size_t layer, const Workspace& w) {
     while (std::optional<fetch::ExpertStore::Pin> pin = store_.next_resident())
       pins_.push_back(std::move(*pin));
   const bool has_shared = config_.moe.shared_width != 0;
-  if (!has_shared) std::fill_n(w.branch, config_.hidden, 0.0f);
-  std::optional<Mlp> shared;
-  if (has_shared) shared = shared_mlp(layer, w);
-  const ArrangedInputs inputs = w.inputs();
+  if (!has_shared) std::fill_n(w.host.branch, config_.hidden, 0.0f);
+  std::optional<kernels::Mlp> shared;
+  const ArrangedInputs inputs = w.host.inputs();
+  if (has_shared) {
+    const kernels::op::Mlp mlp = shared_mlp(layer, 1, w);
+    shared = {.gate = mlp.gate, .up = mlp.up, .down = mlp.down, .inputs = inputs, .out = w.host.branch};
+  }
   const auto begin = now();
   works_.clear();
   for (const fetch::ExpertStore::Pin& pin : pins_)
     if (rows_.has(pin.id())) works_.push_back(work_of(pin.id(), &pin.view(), inputs, w));
-  compute_pinned(pins_, [&] { host_.compute_together(shared ? &*shared : nullptr, works_, w); });
+  compute_pinned(pins_, [&] { host_.compute_together(shared ? &*shared : nullptr, works_, w.host); });
   for (const fetch::ExpertStore::Pin& pin : pins_) record(pin.id(), begin);
   if (has_shared) gate_shared_experts(layer, 1, w);
 }
@@ -65,7 +69,7 @@ ExpertWork MoeBlock::work_of(experts::ExpertId id, const fetch::ExpertView* view
           .view = view,
           .rows = rows_.tokens(id).size(),
           .inputs = inputs,
-          .out = w.expert_rows + rows_.first(id) * config_.hidden,
+          .out = w.host.expert_rows + rows_.first(id) * config_.hidden,
           .gate_bias = bias_of(Role::kExpertGateBias, id.index),
           .up_bias = bias_of(Role::kExpertUpBias, id.index),
           .down_bias = bias_of(Role::kExpertDownBias, id.index),
@@ -73,7 +77,8 @@ ExpertWork MoeBlock::work_of(experts::ExpertId id, const fetch::ExpertView* view
 }
 
 std::span<const float> MoeBlock::bias_of(Role role, std::size_t expert) const {
-  const std::span<const float> all = weights_.vector_or_empty(role, layer_);
+  const kernels::Vector vector = weights_.vector_or_empty(role, layer_);
+  const std::span<const float> all(kernels::host_floats(vector.data), vector.size);
   const std::size_t each = all.size() / config_.moe.experts;
   return all.subspan(expert * each, each);
 }
@@ -81,7 +86,8 @@ std::span<const float> MoeBlock::bias_of(Role role, std::size_t expert) const {
 void MoeBlock::start_device(std::size_t layer, std::size_t tokens, const Workspace& w) {
   if (device_ == nullptr) return;
   given_.clear();
-  device_->begin_event({config_.sparse_index(static_cast<std::uint32_t>(layer)), *plan_, tokens, w.inputs()});
+  device_->begin_event(
+      {config_.sparse_index(static_cast<std::uint32_t>(layer)), *plan_, tokens, w.host.inputs()});
   for (const experts::DeviceUse& use : plan_->uses)
     if (device_->has(use.id)) compute_on_device(use.id, std::nullopt, tokens, w);
   std::vector<fetch::ExpertStore::Pin> here;
@@ -102,7 +108,7 @@ void MoeBlock::compute_on_device(experts::ExpertId id, std::optional<fetch::Expe
   const auto begin = now();
   const fetch::ExpertView view = pin ? pin->view() : fetch::ExpertView{};
   const ArrangedInputs inputs = device_->gathers() ? ArrangedInputs{} : gather(id, tokens, w);
-  device_->compute(work_of(id, pin ? &view : nullptr, inputs, w), std::move(pin), w);
+  device_->compute(work_of(id, pin ? &view : nullptr, inputs, w), std::move(pin), w.host);
   given_.push_back(id);
   record(id, begin);
 }
@@ -120,14 +126,15 @@ void MoeBlock::compute_the_rest(std::size_t tokens, const Workspace& w) {
 
 ArrangedInputs MoeBlock::gather(experts::ExpertId id, std::size_t tokens, const Workspace& w) const {
   const std::span<const std::uint32_t> token_of_row = rows_.tokens(id);
-  ArrangedInputs inputs = w.inputs();
+  ArrangedInputs inputs = w.host.inputs();
   if (token_of_row.size() == tokens) return inputs;  // all tokens in order need no copy
   input_forms_.each([&](codec::InputForm form) {
     const auto at = static_cast<std::size_t>(form);
     const std::size_t row = kernels::input_form(form).floats(config_.hidden);
     for (std::size_t r = 0; r < token_of_row.size(); ++r)
-      std::memcpy(w.gathered_rows[at] + r * row, w.arranged[at] + token_of_row[r] * row, row * sizeof(float));
-    inputs[at] = w.gathered_rows[at];
+      std::memcpy(w.host.gathered_rows[at] + r * row, w.host.arranged[at] + token_of_row[r] * row,
+                  row * sizeof(float));
+    inputs[at] = w.host.gathered_rows[at];
   });
   return inputs;
 }
@@ -141,7 +148,7 @@ void MoeBlock::compute_expert(fetch::ExpertStore::Pin pin, std::size_t tokens, c
   }
   const ArrangedInputs inputs = gather(id, tokens, w);
   const auto begin = now();
-  compute_pinned({&pin, 1}, [&] { host_.compute(work_of(id, &pin.view(), inputs, w), w); });
+  compute_pinned({&pin, 1}, [&] { host_.compute(work_of(id, &pin.view(), inputs, w), w.host); });
   record(id, begin);
 }
 

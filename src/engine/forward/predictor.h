@@ -13,7 +13,7 @@
 #include "experts/prefetch/prefetch.h"
 #include "experts/prefetch/residual_vectors.h"
 #include "experts/routing/router.h"
-#include "kernels/context.h"
+#include "kernels/ops/ops.h"
 #include "model/config.h"
 
 namespace sluice::engine {
@@ -37,7 +37,7 @@ class Predictor {
 
 // What predictors compute with. All must outlive them.
 struct PredictorTools {
-  const kernels::Context& kernels;
+  kernels::Ops& ops;
   const model::ModelConfig& config;
   const DenseWeights& weights;
   RouterScores& scores;

@@ -2,11 +2,9 @@
 // average of a text. DALI (eq. 10, 11); SPEC §3.4. In f32: each component of the sum is one addition, rounded
 // once, of the gate input and the stored mean; the router then scores it as any input. Nothing changes once
 // the layer has been computed.
-#include <algorithm>
-
 #include "base/error.h"
 #include "engine/forward/predictor.h"
-#include "kernels/elementwise/elementwise.h"
+#include "kernels/ops/host_ops.h"
 
 namespace sluice::engine {
 namespace {
@@ -23,9 +21,13 @@ class ResidualPredictor final : public Predictor {
     const std::size_t d = tools_.config.hidden, tokens = step.tokens.size();
     const std::span<const float> residual =
         tools_.residual->of(tools_.config.sparse_index(static_cast<std::uint32_t>(layer)));
-    float* const inputs = w.expert_rows;  // no expert uses these rows now
-    std::copy_n(w.normed, tokens * d, inputs);
-    for (std::size_t t = 0; t < tokens; ++t) kernels::add(tools_.kernels, residual.data(), d, inputs + t * d);
+    kernels::Ops& ops = tools_.ops;
+    const kernels::Floats inputs = w.expert_rows;  // no expert uses these rows now
+    const kernels::Floats row = ops.on_host() ? kernels::floats_at(residual.data()) : w.row;
+    ops.run(kernels::op::CopyRows{
+        .from = w.normed, .rows = tokens, .columns = d, .from_stride = d, .to = inputs, .to_stride = d});
+    ops.send(residual, row, device::Traffic::kDemand);
+    ops.run(kernels::op::AddToRows{.x = row, .rows = tokens, .columns = d, .to = inputs});
     return tools_.scores.score(next_sparse(tools_.config, layer), inputs, step, w);
   }
 

@@ -3,8 +3,6 @@
 #include <algorithm>
 
 #include "kernels/elementwise/elementwise.h"
-#include "kernels/products/products.h"
-#include "kernels/products/words/matmul.h"
 
 namespace sluice::engine {
 
@@ -17,25 +15,35 @@ experts::ScoresView RouterScores::of_layer(std::size_t layer, const Step& step, 
   return view;
 }
 
-experts::ScoresView RouterScores::score(std::size_t layer, const float* normed, const Step& step,
+experts::ScoresView RouterScores::score(std::size_t layer, kernels::Floats normed, const Step& step,
                                         const Workspace& w) {
-  const std::size_t tokens = step.tokens.size(), experts = config_.moe.experts;
-  kernels::Context exact = kernels_;  // routers are not rounded
-  exact.products = kernels::Products::kExact;
-  const float* arranged = w.arranged[static_cast<std::size_t>(codec::InputForm::kWords)];
-  if (normed != w.normed || kernels_.rounds()) {
-    kernels::arrange_activations(exact, normed, tokens, config_.hidden, config_.hidden, w.gathered);
+  const std::size_t tokens = step.tokens.size(), experts = config_.moe.experts, d = config_.hidden;
+  kernels::Floats arranged = w.arranged[static_cast<std::size_t>(codec::InputForm::kWords)];
+  if (normed != w.normed || host_.rounds()) {  // routers are not rounded
     arranged = w.gathered;
+    ops_.run(kernels::op::Arrange{.form = codec::InputForm::kWords,
+                                  .x = normed,
+                                  .tokens = tokens,
+                                  .columns = d,
+                                  .x_stride = d,
+                                  .arranged = arranged,
+                                  .exact = true});
   }
-  kernels::matmul(exact, arranged, tokens, weights_.matrix(Role::kRouter, static_cast<std::int32_t>(layer)),
-                  {}, w.router_logits, experts);
-  std::copy_n(w.router_logits, tokens * experts, w.scores);
-  kernels::softmax_rows(kernels_, w.scores, tokens, experts);
+  ops_.run(kernels::op::Matmul{.x = arranged,
+                               .tokens = tokens,
+                               .weight = &weights_.matrix(Role::kRouter, static_cast<std::int32_t>(layer)),
+                               .y = w.router_logits,
+                               .y_stride = experts,
+                               .exact = true});
+  const std::span<float> logits(w.host.router_logits, tokens * experts);
+  ops_.receive(w.router_logits, logits);
+  std::ranges::copy(logits, w.host.scores);
+  kernels::softmax_rows(host_, w.host.scores, tokens, experts);
   return {.layer = config_.sparse_index(static_cast<std::uint32_t>(layer)),
           .experts = static_cast<std::uint32_t>(experts),
           .tokens = static_cast<std::uint32_t>(tokens),
-          .logits = {w.router_logits, tokens * experts},
-          .scores = {w.scores, tokens * experts}};
+          .logits = logits,
+          .scores = {w.host.scores, tokens * experts}};
 }
 
 }  // namespace sluice::engine

@@ -1,4 +1,4 @@
-// Scratch of one forward step: every activation, in one buffer charged to `activations`, laid out once.
+// Scratch of one forward step: every activation, charged to `activations`, laid out once.
 #pragma once
 
 #include <array>
@@ -7,7 +7,10 @@
 
 #include "device/accountant.h"
 #include "device/host_buffer.h"
+#include "device/memory.h"
 #include "engine/session/candidate.h"
+#include "kernels/ops/floats.h"
+#include "kernels/ops/mlp.h"
 #include "kernels/products/input_form.h"
 #include "model/config.h"
 
@@ -18,7 +21,8 @@ struct WorkspaceShape {
   std::size_t positions = 0;          // most positions of a sequence
   std::size_t encoder_positions = 0;  // … of an encoder's input
   std::size_t logit_rows = 1;         // tokens whose logits are made at a time
-  unsigned threads = 1;
+  unsigned threads = 1;               // of the unit that computes the dense part …
+  bool apart = false;                 // … in a memory of its own
   // That products with dense matrices read beside codec::InputForm::kWords, and those with experts.
   kernels::InputForms dense, experts;
   bool draws = false;  // tokens are drawn, one sequence after the other
@@ -27,38 +31,27 @@ struct WorkspaceShape {
   std::size_t passes = 1;
 };
 
-// Non-owning pointers into the buffer. d = hidden, af(n) = kernels::arranged_floats(n), if(n) = floats of an
-// input form (kernels::input_form), H = heads, G = kv_heads.
-struct Workspace {
-  float* hidden = nullptr;  // (T, d) the residual stream
+// What the host computes with beside a step's dense part. Where the host computes that, too, numbers that both
+// have are the same memory. Non-owning. T, d, H … as below.
+struct HostWorkspace {
+  float* hidden = nullptr;  // (T, d) rows of the input embedding, on their way to the residual stream
+  float* cos = nullptr;     // (T, rope half) …
+  float* sin = nullptr;     // … likewise
   float* normed = nullptr;  // (T, d)
-  // (T, if(d)) `normed` in each form that products of this model read; the form kWords is always there.
+  // (T, if(d)) `normed` in each form that products with experts (and with dense matrices) read
   std::array<float*, codec::kInputForms> arranged{};
-  // (T, if(widest inner row)) arranged input of an output projection; for one token, shared and routed MLPs
-  // one after the other
+  // Scratch of MLPs: (T, if(widest inner row)) and twice (T, widest MLP); for one token, shared and routed
+  // MLPs one after the other.
   float* inner = nullptr;
-  float* branch = nullptr;      // (T, d) output of attention or of an MLP, to be added to the residual stream
-  float* q = nullptr;           // (T, H, query dim); MLA: (T, H, nope + rope)
-  float* k = nullptr;           // (T, G, head_dim); MLA: (T, kv_lora + rope)
-  float* v = nullptr;           // (T, G, head_dim); MLA: (T, q_lora)
-  float* latent_q = nullptr;    // MLA: (T, H, kv_lora + rope)
-  float* latent_out = nullptr;  // MLA: (T, H, kv_lora)
-  float* latent_arranged = nullptr;  // MLA: (T, af(kv_lora)) one head of latent_out
-  float* attended = nullptr;         // (T, H, value dim)
-  float* cos = nullptr;              // (T, rope half)
-  float* sin = nullptr;              // (T, rope half)
-  float* attention_scratch = nullptr;
-  // T5: (H, P) by distance −P+1 … 0, P = positions; filled once (relative_bias.h)
-  float* decoder_bias = nullptr;
-  float* encoder_bias = nullptr;   // T5: (H, 2·P−1) by distance −P+1 … P−1, P = encoder_positions
-  float* gate = nullptr;           // (T, widest MLP); for one token like inner
-  float* up = nullptr;             // like gate
-  float* router_logits = nullptr;  // (T, N)
-  float* scores = nullptr;         // (T, N)
-  float* gathered = nullptr;       // (T, af(d)), or all of the next
+  float* gate = nullptr;
+  float* up = nullptr;
+  float* gathered = nullptr;  // (T, af(d)), or all of the next
   // (T, if(d)) arranged rows of one expert's tokens, in each form that products with experts read
   std::array<float*, codec::kInputForms> gathered_rows{};
   float* expert_rows = nullptr;     // (T·k, d) outputs of all experts, kept until they are summed
+  float* branch = nullptr;          // (T, d), only where the host computes the dense part
+  float* router_logits = nullptr;   // (T, N)
+  float* scores = nullptr;          // (T, N)
   float* logits = nullptr;          // (logit_rows, vocab)
   Candidate* candidates = nullptr;  // (vocab) if tokens are drawn: scratch of all samplers
 
@@ -67,24 +60,65 @@ struct Workspace {
     for (std::size_t form = 0; form < arranged.size(); ++form) inputs[form] = arranged[form];
     return inputs;
   }
+  kernels::MlpScratch mlp() const { return {gate, up, inner}; }
+};
+
+// Activations of the unit that computes the dense part, by their addresses in its memory. Non-owning. d = hidden,
+// af(n) = kernels::arranged_floats(n), if(n) = floats of an input form (kernels::input_form), H = heads, G =
+// kv_heads.
+struct Workspace {
+  kernels::Floats hidden;  // (T, d) the residual stream
+  kernels::Floats normed;  // (T, d)
+  // (T, if(d)) `normed` in each form that products of this model read; the form kWords is always there.
+  kernels::InputFloats arranged{};
+  // (T, if(widest inner row)) arranged input of an output projection or of an MLP's last product
+  kernels::Floats inner;
+  kernels::Floats branch;      // (T, d) output of attention or of an MLP, to be added to the residual stream
+  kernels::Floats q;           // (T, H, query dim); MLA: (T, H, nope + rope)
+  kernels::Floats k;           // (T, G, head_dim); MLA: (T, kv_lora + rope)
+  kernels::Floats v;           // (T, G, head_dim); MLA: (T, q_lora)
+  kernels::Floats latent_q;    // MLA: (T, H, kv_lora + rope)
+  kernels::Floats latent_out;  // MLA: (T, H, kv_lora)
+  kernels::Floats latent_arranged;  // MLA: (T, af(kv_lora)) one head of latent_out
+  kernels::Floats attended;         // (T, H, value dim)
+  kernels::Floats cos;              // (T, rope half)
+  kernels::Floats sin;              // (T, rope half)
+  kernels::Floats attention_scratch;
+  std::size_t attention_scratch_floats = 0;
+  // T5: (H, P) by distance −P+1 … 0, P = positions; filled once (relative_bias.h)
+  kernels::Floats decoder_bias;
+  kernels::Floats encoder_bias;   // T5: (H, 2·P−1) by distance −P+1 … P−1, P = encoder_positions
+  kernels::Floats gate;           // (T, widest MLP)
+  kernels::Floats up;             // like gate
+  kernels::Floats router_logits;  // (T, N)
+  kernels::Floats gathered;       // (T, af(d)) scratch of routers
+  kernels::Floats row;            // (d) of the host, only where the unit is apart
+  kernels::Floats expert_rows;    // (T·k, d) outputs of all experts, kept until they are summed
+  kernels::Floats logits;         // (logit_rows, vocab)
+  HostWorkspace host;
 };
 
 // The most columns of a matrix that activations are multiplied with.
 std::size_t widest_columns(const model::ModelConfig& config);
 
-// Bytes of the buffer for this shape.
-Bytes workspace_bytes(const model::ModelConfig& config, const WorkspaceShape& shape);
+struct WorkspaceBytes {
+  Bytes host = 0;  // of the host's buffer
+  Bytes unit = 0;  // of the unit's, if it is apart
+};
+WorkspaceBytes workspace_bytes(const model::ModelConfig& config, const WorkspaceShape& shape);
 
 class WorkspaceBuffer {
  public:
+  // `unit`: the memory of the unit that computes the dense part, which must outlive this; null: it is not apart.
   WorkspaceBuffer(const model::ModelConfig& config, const WorkspaceShape& shape,
-                  device::Accountant& accountant);
+                  device::Accountant& accountant, device::Memory* unit);
   // `pass`: whose residual stream, below shape().passes.
   const Workspace& get(std::size_t pass = 0) const { return workspaces_[pass]; }
   const WorkspaceShape& shape() const { return shape_; }
 
  private:
   device::HostBuffer buffer_;
+  device::Block unit_;
   std::vector<Workspace> workspaces_;  // by pass; they differ in `hidden`
   WorkspaceShape shape_;
 };

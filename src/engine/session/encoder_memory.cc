@@ -1,6 +1,7 @@
 #include "engine/session/encoder_memory.h"
 
 #include "base/error.h"
+#include "device/space.h"
 
 namespace sluice::engine {
 // Order in the buffer: hidden states, the decoder layers' keys and values, those of the encoder's layer.
@@ -28,8 +29,8 @@ float* EncoderMemory::hidden(std::size_t position) {
 
 KvRows EncoderMemory::cross(std::size_t decoder_layer) {
   SLUICE_CHECK(positions_ != 0 && decoder_layer <= decoder_layers_);
-  return {buffer_.data() + positions_ * hidden_ * sizeof(float) + decoder_layer * layer_bytes_, dims_, dtype_,
-          positions_};
+  const std::byte* const rows = buffer_.data() + positions_ * hidden_ * sizeof(float);
+  return {device::host_space().address(rows + decoder_layer * layer_bytes_), dims_, dtype_, positions_};
 }
 
 KvRows EncoderMemory::self() { return cross(decoder_layers_); }

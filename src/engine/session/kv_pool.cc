@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "base/error.h"
+#include "device/space.h"
 
 namespace sluice::engine {
 namespace {
@@ -33,16 +35,26 @@ Bytes KvPool::bytes(const model::ModelConfig& config, DType dtype, std::size_t r
   return round_up(kv_bytes_per_token(config, dtype) * rows, kBlockBytes);
 }
 
-KvPool::KvPool(const model::ModelConfig& config, DType dtype, std::size_t rows,
-               device::Accountant& accountant)
+KvPool::KvPool(const model::ModelConfig& config, DType dtype, std::size_t rows, device::HostBuffer buffer,
+               device::Block block)
     : dims_(config.attention),
       dtype_(dtype),
       rows_(rows),
       layer_bytes_(KvRows::bytes(dims_, dtype, rows)),
-      buffer_(accountant, device::Account::kKv, bytes(config, dtype, rows)),
+      buffer_(std::move(buffer)),
+      block_(std::move(block)),
+      begin_(block_ ? block_.address() : device::host_space().address(buffer_.data())),
       free_(blocks_of(rows)) {
   std::iota(free_.begin(), free_.end(), 0u);
 }
+
+KvPool::KvPool(const model::ModelConfig& config, DType dtype, std::size_t rows,
+               device::Accountant& accountant)
+    : KvPool(config, dtype, rows,
+             device::HostBuffer(accountant, device::Account::kKv, bytes(config, dtype, rows)), {}) {}
+
+KvPool::KvPool(const model::ModelConfig& config, DType dtype, std::size_t rows, device::Memory& memory)
+    : KvPool(config, dtype, rows, {}, memory.allocate(device::Account::kKv, bytes(config, dtype, rows))) {}
 
 std::vector<std::uint32_t> KvPool::take(std::size_t positions) {
   const std::size_t count = blocks_of(positions);
@@ -67,8 +79,6 @@ void KvPool::give_back(std::span<const std::uint32_t> blocks) {
   SLUICE_CHECK(std::ranges::adjacent_find(free_) == free_.end(), "a block is given back twice");
 }
 
-KvRows KvPool::layer(std::size_t layer) {
-  return {buffer_.data() + layer * layer_bytes_, dims_, dtype_, rows_};
-}
+KvRows KvPool::layer(std::size_t layer) { return {begin_ + layer * layer_bytes_, dims_, dtype_, rows_}; }
 
 }  // namespace sluice::engine

@@ -11,7 +11,9 @@
 #include <string>
 
 #include "base/error.h"
+#include "device/space.h"
 #include "engine/session/sequence.h"
+#include "kernels/ops/host_ops.h"
 
 namespace sluice::engine {
 namespace {
@@ -90,11 +92,16 @@ TEST(KvPool, SequencesDoNotTouchEachOther) {
       std::vector<Live> live;
       std::set<experts::SequenceId> ended;
       const auto each_row = [&](Sequence& sequence, const auto& work) {
+        const auto row_of = [](const kernels::CacheRows& cache, std::size_t p) {
+          const auto* const data = device::host_space().pointer(cache.data);
+          return cache.row(const_cast<std::byte*>(data), kernels::host_floats({cache.scales}),
+                           cache.row_of(p));
+        };
         for (std::size_t layer = 0; layer < config.layers; ++layer)
           for (std::size_t p = 0; p < positions; ++p) {
-            work(sequence.key_row(layer, p), sequence.keys(layer), p, dims.key_row);
+            work(row_of(sequence.keys(layer), p), sequence.keys(layer), p, dims.key_row);
             if (dims.value_row != 0)
-              work(sequence.value_row(layer, p), sequence.values(layer), p, dims.value_row);
+              work(row_of(sequence.values(layer), p), sequence.values(layer), p, dims.value_row);
           }
       };
       for (experts::SequenceId id = 0; id < 30; ++id) {
@@ -103,13 +110,14 @@ TEST(KvPool, SequencesDoNotTouchEachOther) {
                                                    EncoderMemory(config, dtype, 0, accountant),
                                                    [&](experts::SequenceId one) { ended.insert(one); }),
                         static_cast<float>(id + 1)});
-        each_row(*live.back().sequence, [&](const kernels::CacheRow& row, const kernels::CacheView&,
+        each_row(*live.back().sequence, [&](const kernels::CacheRow& row, const kernels::CacheRows&,
                                             std::size_t, std::size_t elements) {
           kernels::store_cache(std::vector<float>(elements, live.back().number).data(), row);
         });
         for (const Live& one : live)
-          each_row(*one.sequence, [&](const kernels::CacheRow& row, const kernels::CacheView& view,
+          each_row(*one.sequence, [&](const kernels::CacheRow& row, const kernels::CacheRows& cache,
                                       std::size_t p, std::size_t elements) {
+            const kernels::CacheView view = cache.view(device::host_space().pointer(cache.data), nullptr);
             const std::size_t at = view.blocks[p / kCacheBlock] * kCacheBlock + p % kCacheBlock;
             ASSERT_EQ(view.data + at * view.row_elements * dtype_bytes(dtype), row.data);
             std::vector<std::byte> expected(elements * dtype_bytes(dtype));

@@ -1,13 +1,11 @@
 #include "engine/session/kv_rows.h"
 
-#include "base/error.h"
-
 namespace sluice::engine {
 namespace {
 
 // Keys or values: `heads` × `columns` elements a row.
 struct Half {
-  std::byte* data;
+  device::Address begin;
   std::size_t heads, columns, rows;
   DType dtype;
 
@@ -21,62 +19,41 @@ struct Half {
   }
   Bytes bytes() const { return scale_bytes() + row_bytes() * rows; }
 
-  kernels::CacheView view(const std::uint32_t* blocks) const {
-    kernels::CacheView view;
-    view.data = data + scale_bytes();
-    view.dtype = dtype;
-    view.row_elements = row_elements();
-    view.head_stride = columns;
-    if (scale_bytes() != 0) view.scales = reinterpret_cast<const float*>(data);
-    view.scale_stride = rows;
-    view.blocks = blocks;
-    return view;
-  }
-  kernels::CacheRow row(std::size_t at) const {
-    SLUICE_CHECK(at < rows);
-    kernels::CacheRow row;
-    row.data = data + scale_bytes() + at * row_bytes();
-    row.dtype = dtype;
-    row.heads = heads;
-    row.columns = columns;
-    if (scale_bytes() != 0) row.scales = reinterpret_cast<float*>(data) + at;
-    row.scale_stride = rows;
-    return row;
+  kernels::CacheRows with(const std::uint32_t* blocks) const {
+    return {.data = begin + scale_bytes(),
+            .scales = scale_bytes() != 0 ? begin : device::Address{},
+            .dtype = dtype,
+            .rows = rows,
+            .row_elements = row_elements(),
+            .heads = heads,
+            .columns = columns,
+            .blocks = blocks};
   }
 };
 
-Half keys_of(std::byte* data, const AttentionDims& dims, DType dtype, std::size_t rows) {
-  return {data, dims.kv_heads, dims.key_dim, rows, dtype};
+Half keys_of(device::Address begin, const AttentionDims& dims, DType dtype, std::size_t rows) {
+  return {begin, dims.kv_heads, dims.key_dim, rows, dtype};
 }
 
-Half values_of(std::byte* data, const AttentionDims& dims, DType dtype, std::size_t rows) {
-  return {data, dims.kv_heads, dims.cache_value_dim, rows, dtype};
+Half values_of(device::Address begin, const AttentionDims& dims, DType dtype, std::size_t rows) {
+  return {begin, dims.kv_heads, dims.cache_value_dim, rows, dtype};
 }
 
 }  // namespace
 
 Bytes KvRows::bytes(const AttentionDims& dims, DType dtype, std::size_t rows) {
-  const Bytes keys = keys_of(nullptr, dims, dtype, rows).bytes();
-  return keys + (dims.value_row != 0 ? values_of(nullptr, dims, dtype, rows).bytes() : 0);
+  const Bytes keys = keys_of({}, dims, dtype, rows).bytes();
+  return keys + (dims.value_row != 0 ? values_of({}, dims, dtype, rows).bytes() : 0);
 }
 
-std::byte* KvRows::values_begin() const { return data_ + keys_of(data_, dims_, dtype_, rows_).bytes(); }
-
-kernels::CacheView KvRows::keys(const std::uint32_t* blocks) const {
-  return keys_of(data_, dims_, dtype_, rows_).view(blocks);
+kernels::CacheRows KvRows::keys(const std::uint32_t* blocks) const {
+  return keys_of(begin_, dims_, dtype_, rows_).with(blocks);
 }
 
-kernels::CacheView KvRows::values(const std::uint32_t* blocks) const {
+kernels::CacheRows KvRows::values(const std::uint32_t* blocks) const {
   if (dims_.value_row == 0) return keys(blocks);
-  return values_of(values_begin(), dims_, dtype_, rows_).view(blocks);
-}
-
-kernels::CacheRow KvRows::key_row(std::size_t row) const {
-  return keys_of(data_, dims_, dtype_, rows_).row(row);
-}
-
-kernels::CacheRow KvRows::value_row(std::size_t row) const {
-  return values_of(values_begin(), dims_, dtype_, rows_).row(row);
+  const Bytes keys = keys_of(begin_, dims_, dtype_, rows_).bytes();
+  return values_of(begin_ + keys, dims_, dtype_, rows_).with(blocks);
 }
 
 }  // namespace sluice::engine

@@ -6,32 +6,29 @@
 
 #include "base/bytes.h"
 #include "base/dtype.h"
+#include "device/address.h"
 #include "engine/session/attention_dims.h"
-#include "kernels/attention/attention.h"
+#include "kernels/ops/floats.h"
 
 namespace sluice::engine {
 
-// Non-owning view of bytes() bytes: the keys' scales, if the type has any, by group and row; the keys' rows;
-// then the values' scales and rows, where a model caches values by themselves. For MLA the values are the
-// first part of the key rows. Thread-compatible.
+// Non-owning view of bytes() bytes, by their address: the keys' scales, if the type has any, by group and row;
+// the keys' rows; then the values' scales and rows, where a model caches values by themselves. For MLA the values
+// are the first part of the key rows. Thread-compatible.
 class KvRows {
  public:
   // `dtype`: BF16, F32 or I8.
   static Bytes bytes(const AttentionDims& dims, DType dtype, std::size_t rows);
-  KvRows(std::byte* data, const AttentionDims& dims, DType dtype, std::size_t rows)
-      : data_(data), dims_(dims), dtype_(dtype), rows_(rows) {}
+  KvRows(device::Address begin, const AttentionDims& dims, DType dtype, std::size_t rows)
+      : begin_(begin), dims_(dims), dtype_(dtype), rows_(rows) {}
 
-  // `blocks`: which rows hold which positions (kernels::CacheView); null: row p holds position p.
-  kernels::CacheView keys(const std::uint32_t* blocks = nullptr) const;
-  kernels::CacheView values(const std::uint32_t* blocks = nullptr) const;
-  // Where to write a row. Values only where value_row of the dimensions is not 0.
-  kernels::CacheRow key_row(std::size_t row) const;
-  kernels::CacheRow value_row(std::size_t row) const;
+  // `blocks`: which rows hold which positions; null: row p holds position p. Values are written only where
+  // value_row of the dimensions is not 0.
+  kernels::CacheRows keys(const std::uint32_t* blocks = nullptr) const;
+  kernels::CacheRows values(const std::uint32_t* blocks = nullptr) const;
 
  private:
-  std::byte* values_begin() const;
-
-  std::byte* data_;
+  device::Address begin_;
   const AttentionDims& dims_;
   DType dtype_;
   std::size_t rows_;

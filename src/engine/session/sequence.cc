@@ -39,28 +39,14 @@ void Sequence::join_pass() {
   in_pass_ = true;
 }
 
-std::size_t Sequence::row_of(std::size_t position) const {
-  return blocks_[position / kernels::kCacheBlock] * kernels::kCacheBlock + position % kernels::kCacheBlock;
-}
-
-kernels::CacheView Sequence::keys(std::size_t layer) {
+kernels::CacheRows Sequence::keys(std::size_t layer) {
   return of_encoder(layer) ? encoder_.self().keys()
                            : pool_.layer(layer - encoder_layers_).keys(blocks_.data());
 }
 
-kernels::CacheView Sequence::values(std::size_t layer) {
+kernels::CacheRows Sequence::values(std::size_t layer) {
   return of_encoder(layer) ? encoder_.self().values()
                            : pool_.layer(layer - encoder_layers_).values(blocks_.data());
-}
-
-kernels::CacheRow Sequence::key_row(std::size_t layer, std::size_t position) {
-  return of_encoder(layer) ? encoder_.self().key_row(position)
-                           : pool_.layer(layer - encoder_layers_).key_row(row_of(position));
-}
-
-kernels::CacheRow Sequence::value_row(std::size_t layer, std::size_t position) {
-  return of_encoder(layer) ? encoder_.self().value_row(position)
-                           : pool_.layer(layer - encoder_layers_).value_row(row_of(position));
 }
 
 }  // namespace sluice::engine

@@ -51,17 +51,13 @@ class Sequence {
   const RequestStatistics& statistics() const { return statistics_; }
 
   // Keys and values of one layer, of the encoder or of the decoder, by position.
-  kernels::CacheView keys(std::size_t layer);
-  kernels::CacheView values(std::size_t layer);
-  // Where to write the row of a position.
-  kernels::CacheRow key_row(std::size_t layer, std::size_t position);
-  kernels::CacheRow value_row(std::size_t layer, std::size_t position);
+  kernels::CacheRows keys(std::size_t layer);
+  kernels::CacheRows values(std::size_t layer);
   // Keys and values that a decoder layer makes from the encoder's output, by position.
   KvRows cross(std::size_t layer) { return encoder_.cross(layer - encoder_layers_); }
 
  private:
   bool of_encoder(std::size_t layer) const { return layer < encoder_layers_; }
-  std::size_t row_of(std::size_t position) const;
 
   const experts::SequenceId id_;
   KvPool& pool_;

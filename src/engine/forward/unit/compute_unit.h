@@ -56,10 +56,10 @@ class ComputeUnit {
   virtual bool gathers() const { return false; }
   // Writes work.out, by the end of finish_event(). The rows of an expert depend on nothing but its work, so
   // every unit that computes with the same kernels gives the same bits. The pin is of work.view, and is kept
-  // as long as it is needed. `w`: scratch of the host. Error(kCorrupt) for impossible codes, here or in
+  // as long as it is needed. `host`: scratch. Error(kCorrupt) for impossible codes, here or in
   // finish_event().
   virtual void compute(const ExpertWork& work, std::optional<fetch::ExpertStore::Pin> pin,
-                       const Workspace& w) = 0;
+                       const HostWorkspace& host) = 0;
   // The host's pin of an expert that was computed without it: kept if a copy still reads what it pins.
   virtual void take(fetch::ExpertStore::Pin /*pin*/) {}
   // Experts that the next event may need, most useful first, in place of those of the event before: to be

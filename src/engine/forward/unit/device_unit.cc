@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "device/space.h"
-#include "engine/forward/mlp.h"
 #include "kernels/products/scratch.h"
 
 namespace sluice::engine {
@@ -122,7 +121,7 @@ std::array<Event, 3> DeviceUnit::send_biases(const ExpertWork& work, std::size_t
 }
 
 void DeviceUnit::compute(const ExpertWork& work, std::optional<fetch::ExpertStore::Pin> pin,
-                         const Workspace& /*w*/) {
+                         const HostWorkspace& /*host*/) {
   const std::size_t way = launches_++ % kLaunches;
   Launch launch{.expert = pin ? store_.use(std::move(*pin)) : store_.use(work.id),
                 .way = way,
@@ -153,7 +152,7 @@ void DeviceUnit::run(const Launch& launch, const Access& access) const {
     return reinterpret_cast<float*>(access.data(at, count * sizeof(float)));
   };
   const std::size_t rows = launch.tokens.size();
-  Mlp mlp;
+  kernels::Mlp mlp;
   for (const Form& form : layout_.forms) {
     const float* inputs = floats(form.inputs, launch.event_tokens * form.floats);
     if (rows != launch.event_tokens) {  // all tokens in order need no copy
@@ -181,19 +180,17 @@ void DeviceUnit::run(const Launch& launch, const Access& access) const {
   run_mlp(mlp, rows, access);
 }
 
-void DeviceUnit::run_mlp(const Mlp& mlp, std::size_t tokens, const Access& access) const {
+void DeviceUnit::run_mlp(const kernels::Mlp& mlp, std::size_t tokens, const Access& access) const {
   const auto floats = [&](Address at, std::size_t count) {
     return reinterpret_cast<float*>(access.data(at, count * sizeof(float)));
   };
-  Workspace w;
-  w.gate = floats(layout_.gate, tokens * width_);
-  w.up = floats(layout_.up, tokens * width_);
-  w.inner = floats(layout_.inner, tokens * layout_.inner_row);
+  const kernels::MlpScratch room{floats(layout_.gate, tokens * width_), floats(layout_.up, tokens * width_),
+                                 floats(layout_.inner, tokens * layout_.inner_row)};
   const kernels::Scratch scratch(kernels_, scratch_shape_,
                                  access.data(layout_.scratch, layout_.scratch_bytes));
   kernels::Context kernels = kernels_;
   kernels.scratch = &scratch;
-  engine::compute(kernels, mlp, tokens, w);
+  kernels::mlp(kernels, mlp, tokens, room);
 }
 
 void DeviceUnit::release_pins(fetch::ExpertStore& store) {

@@ -16,10 +16,9 @@
 #include "fetch/device/device_store.h"
 #include "fetch/device/device_view.h"
 #include "kernels/context.h"
+#include "kernels/ops/mlp.h"
 
 namespace sluice::engine {
-
-struct Mlp;  // engine/forward/mlp.h
 
 // The device computes with the kernels of this program, in its own memory and with its own threads; so its
 // rows have the host's bits. Weights come through a DeviceStore. Each event sends the tokens' inputs down
@@ -50,7 +49,7 @@ class DeviceUnit final : public ComputeUnit {
   bool has(experts::ExpertId id) const override { return store_.has(id); }
   bool gathers() const override { return true; }
   void compute(const ExpertWork& work, std::optional<fetch::ExpertStore::Pin> pin,
-               const Workspace& w) override;
+               const HostWorkspace& host) override;
   void take(fetch::ExpertStore::Pin pin) override { store_.keep_if_copied(std::move(pin)); }
   void prefetch(std::span<const experts::ExpertId> ids) override { store_.prefetch(ids); }
   void release_pins(fetch::ExpertStore& store) override;
@@ -88,7 +87,7 @@ class DeviceUnit final : public ComputeUnit {
   std::array<device::Event, 3> send_biases(const ExpertWork& work, std::size_t way);
   void run(const Launch& launch, const device::Access& access) const;
   // With scratch in the device's memory.
-  void run_mlp(const Mlp& mlp, std::size_t tokens, const device::Access& access) const;
+  void run_mlp(const kernels::Mlp& mlp, std::size_t tokens, const device::Access& access) const;
 
   device::Device& device_;
   const kernels::Context kernels_;

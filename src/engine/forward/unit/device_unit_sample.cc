@@ -1,7 +1,6 @@
 // The part of DeviceUnit that measure_device.cc uses.
 #include <array>
 
-#include "engine/forward/mlp.h"
 #include "engine/forward/unit/device_unit.h"
 
 namespace sluice::engine {
@@ -49,10 +48,10 @@ Event DeviceUnit::compute_sample(std::uint32_t tokens) {
     const auto floats = [&](device::Address at, std::size_t count) {
       return reinterpret_cast<float*>(access.data(at, count * sizeof(float)));
     };
-    Mlp mlp{.gate = view.gate,
-            .up = view.up,
-            .down = view.down,
-            .out = floats(layout_.rows[0], tokens * hidden_)};
+    kernels::Mlp mlp{.gate = view.gate,
+                     .up = view.up,
+                     .down = view.down,
+                     .out = floats(layout_.rows[0], tokens * hidden_)};
     for (const Form& form : layout_.forms)
       mlp.inputs[static_cast<std::size_t>(form.form)] = floats(form.inputs, tokens * form.floats);
     run_mlp(mlp, tokens, access);

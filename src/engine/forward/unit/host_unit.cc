@@ -11,7 +11,7 @@ codec::MatrixRef meant(codec::MatrixRef matrix, codec::SliceView low) {
 
 }  // namespace
 
-Mlp HostUnit::mlp_of(const ExpertWork& work) const {
+kernels::Mlp HostUnit::mlp_of(const ExpertWork& work) const {
   return {.gate = meant(work.view->gate, low_view_),
           .up = meant(work.view->up, low_view_),
           .down = meant(work.view->down, low_view_),
@@ -22,15 +22,16 @@ Mlp HostUnit::mlp_of(const ExpertWork& work) const {
           .down_bias = work.down_bias};
 }
 
-void HostUnit::compute(const ExpertWork& work, const Workspace& w) {
-  engine::compute(kernels_, mlp_of(work), work.rows, w);
+void HostUnit::compute(const ExpertWork& work, const HostWorkspace& host) {
+  kernels::mlp(kernels_, mlp_of(work), work.rows, host.mlp());
 }
 
-void HostUnit::compute_together(const Mlp* shared, std::span<const ExpertWork> works, const Workspace& w) {
+void HostUnit::compute_together(const kernels::Mlp* shared, std::span<const ExpertWork> works,
+                                const HostWorkspace& host) {
   mlps_.clear();
   if (shared != nullptr) mlps_.push_back(*shared);
   for (const ExpertWork& work : works) mlps_.push_back(mlp_of(work));
-  engine::compute_together(kernels_, mlps_, w);
+  kernels::mlps_together(kernels_, mlps_, host.mlp());
 }
 
 }  // namespace sluice::engine

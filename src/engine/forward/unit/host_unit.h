@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "codec/slices/sliced_matrix.h"
-#include "engine/forward/mlp.h"
 #include "engine/forward/unit/compute_unit.h"
 #include "kernels/context.h"
+#include "kernels/ops/mlp.h"
 
 namespace sluice::engine {
 
@@ -19,17 +19,18 @@ class HostUnit {
   HostUnit(const kernels::Context& kernels, codec::SliceView low_view)
       : kernels_(kernels), low_view_(low_view) {}
 
-  // Writes work.out. `w`: scratch. Error(kCorrupt) for impossible codes.
-  void compute(const ExpertWork& work, const Workspace& w);
+  // Writes work.out. `host`: scratch. Error(kCorrupt) for impossible codes.
+  void compute(const ExpertWork& work, const HostWorkspace& host);
   // For one token: all these experts and the shared ones (null: none) at once, with the same bits.
-  void compute_together(const Mlp* shared, std::span<const ExpertWork> works, const Workspace& w);
+  void compute_together(const kernels::Mlp* shared, std::span<const ExpertWork> works,
+                        const HostWorkspace& host);
 
  private:
-  Mlp mlp_of(const ExpertWork& work) const;
+  kernels::Mlp mlp_of(const ExpertWork& work) const;
 
   const kernels::Context& kernels_;
   const codec::SliceView low_view_;
-  std::vector<Mlp> mlps_;  // that are computed together
+  std::vector<kernels::Mlp> mlps_;  // that are computed together
 };
 
 }  // namespace sluice::engine
