@@ -168,6 +168,41 @@ TEST_F(CgroupBudgetTest, APromptOf1500TokensStaysInside32MiB) {
   expect_budget_kept({"run", kModel, "--tokens", tokens, "-n", "8"});
 }
 
+// Ten sequences of 1,000 tokens, one after the other, beside a device with a budget of its own, which is memory
+// of this process, too.
+TEST_F(CgroupBudgetTest, AHostAndADeviceKeepTheirBudgetsWhereverTheDensePartIs) {
+  const testing::ScratchDirectory scratch;
+  const std::string text = scratch.path() + "/text";
+  std::string words(60000, ' ');
+  std::ifstream(kModel + "/eval.txt").read(words.data(), static_cast<std::streamsize>(words.size()));
+  std::ofstream(text) << words;
+  struct Split {
+    std::string device_memory, dense_on;
+    Bytes device;
+  };
+  for (const Split& split : {Split{"16MiB", "device", 16 * kMiB}, Split{"8MiB", "host", 8 * kMiB}}) {
+    SCOPED_TRACE(split.device_memory + ", " + split.dense_on);
+    const Bytes host = 40 * kMiB, all = host + split.device + kMiB;
+    const fs::path out = fs::path(scratch.path()) / (split.dense_on + ".json");
+    const auto group = Cgroup::make(all);
+    ASSERT_EQ(run_in(*group,
+                     {"eval", kModel, "-f", text, "--ctx", "1000", "--memory", "40MiB", "--device",
+                      "emulated:link=inf,compute=inf,latency=0us", "--device-memory", split.device_memory,
+                      "--dense-on", split.dense_on, "--placement", "device", "--json"},
+                     out),
+              0);
+    EXPECT_EQ(group->limit_hits(), 0u);
+    EXPECT_LE(group->peak(), all);
+    const Json result = read_json_file(out);
+    EXPECT_GE(result.at("tokens").get<int>(), 9000) << result.dump();
+    EXPECT_LE(result.at("memory").at("accounted").get<Bytes>(), host);
+    const Json& device = result.at("device");
+    EXPECT_EQ(device.at("dense_on"), split.dense_on);
+    EXPECT_LE(device.at("memory").at("peak").get<Bytes>(), split.device);
+    EXPECT_EQ(device.at("memory").at("by_name").at("dense").get<Bytes>() > 0, split.dense_on == "device");
+  }
+}
+
 // A model of a large vocabulary and hardly anything else: what grows with sequences and vocabulary stands
 // out.
 std::string large_vocabulary(const testing::ScratchDirectory& scratch) {

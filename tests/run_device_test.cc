@@ -50,6 +50,35 @@ TEST_F(RunDevice, LogitsAreEqualByteForByte) {
   EXPECT_EQ(content_of(file("both.npy")), content_of(file("host.npy")));
 }
 
+TEST_F(RunDevice, TheDensePartMayBeThereToo) {
+  for (const std::string& model : {kModel, store()}) {
+    const std::string request =
+        "run " + model + " -p 'Once upon a time' -n 24 --temp 0 --memory " + memory(48);
+    const Outcome host = run(request);
+    ASSERT_EQ(host.code, 0) << host.err;
+    for (const char* const how : {" --dense-on device --placement device --device-memory 16MiB",
+                                  " --dense-on auto --placement greedy --device-memory 24MiB --dense packed",
+                                  " --dense-on device --placement cpu --device-slots 0 --prefetch stream"}) {
+      if (model == kModel && std::string(how).find("packed") != std::string::npos) continue;
+      const Outcome both = run(request + kUnpaced + how);
+      ASSERT_EQ(both.code, 0) << how << "\n" << both.err;
+      EXPECT_EQ(both.out, host.out) << model << how;
+      EXPECT_NE(both.err.find("with dense weights and the key/value cache"), std::string::npos) << both.err;
+    }
+  }
+  const Outcome small = run("run " + kModel + " -p Once -n 4 --dense-on device --device-memory 8MiB" +
+                            kUnpaced + " --context 1000");
+  EXPECT_EQ(small.code, 1);
+  EXPECT_NE(small.err.find("--device-memory"), std::string::npos) << small.err;
+  EXPECT_NE(small.err.find("dense "), std::string::npos) << small.err;
+  const Outcome none = run("run " + kModel + " -p Once -n 4 --dense-on device");
+  EXPECT_EQ(none.code, 2);
+  EXPECT_NE(none.err.find("--dense-on"), std::string::npos) << none.err;
+  const Outcome wrong = run("run " + kModel + " -p Once -n 4 --dense-on there" + kUnpaced);
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_NE(wrong.err.find("host, device or auto"), std::string::npos) << wrong.err;
+}
+
 TEST_F(RunDevice, TheReportCountsWhatWasAsked) {
   const Outcome outcome =
       run("run " + kModel + " -p Once -n 12 --temp 0 --json --prefetch none --device-slots 0" + kUnpaced +

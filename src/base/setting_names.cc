@@ -122,6 +122,7 @@ constexpr SettingNames kNames = {{
     {Setting::kDevice, "--device", "device"},
     {Setting::kPrefetchSize, "--prefetch-size", "prefetch_size"},
     {Setting::kResidual, "--residual", "residual"},
+    {Setting::kDenseOn, "--dense-on", "dense_on"},
 }};
 
 constexpr bool in_order(const SettingNames& names) {

@@ -8,6 +8,7 @@
 #include "base/machine/system_memory.h"
 #include "base/setting.h"
 #include "base/stopwatch.h"
+#include "engine/device_budget.h"
 #include "engine/forward/encode.h"
 #include "engine/forward/moe_block.h"
 #include "engine/forward/relative_bias.h"
@@ -55,19 +56,22 @@ Engine::Impl::Impl(const store::Checkpoint& checkpoint, const model::Model& mode
   check_formats(budget_parts());
   // Making words first would take longer on any machine.
   experts_->compute_packed(experts_->can_be_packed());
-  budget_ = divide_budget(budget_parts(), accountant_->budget(), given_profile());
+  divide();
   policies_ = plan_.where_all_fits && budget_.all_experts_fit ? &*plan_.where_all_fits : &plan_.policies;
   experts::LayerPolicies policies = make_policies(*policies_, model_.config.moe, experts_->sizes());
+  if (plan_.device && !plan_.second_unit) make_device();
   start_times_.plan_s = watch.lap();
 
   load_dense_weights();
   start_times_.dense_s = watch.lap();
-  kv_pool_ = std::make_unique<KvPool>(model_.config, plan_.cache_dtype,
-                                      KvPool::rows_for(plan_.sequences, plan_.positions), *accountant_);
+  const std::size_t rows = KvPool::rows_for(plan_.sequences, plan_.positions);
+  kv_pool_ = dense_there_ ? std::make_unique<KvPool>(model_.config, plan_.cache_dtype, rows,
+                                                     device_->device().memory())
+                          : std::make_unique<KvPool>(model_.config, plan_.cache_dtype, rows, *accountant_);
   check_residual();
   experts_->configure({budget_.memory.experts, budget_.memory.staging, policies_->preset->synchronous});
   moe_ =
-      std::make_unique<MoeBlock>(host_ops_, kernels_, model_.config, *weights_, *experts_, plan_.low_view,
+      std::make_unique<MoeBlock>(ops(), kernels_, model_.config, *weights_, *experts_, plan_.low_view,
                                  policies_->residual ? &policies_->residual->vectors : nullptr, statistics_);
   passes_ = std::make_unique<Passes>(forward_parts(), forward_);
   make_units(policies);
@@ -95,19 +99,44 @@ Engine::Impl::Impl(const store::Checkpoint& checkpoint, const model::Model& mode
 void Engine::Impl::check_residual() const {
   if (!policies_->residual) return;
   engine::check_residual(*policies_->residual,
-                         {model_identity(checkpoint_, model_.config, *weights_),
+                         {weights_->on_host() ? model_identity(checkpoint_, model_.config, *weights_)
+                                              : model_identity(checkpoint_, model_, plan_.fetch),
                           model_.config.sparse_layers(), model_.config.hidden},
                          plan_.residual_name);
 }
 
+UnitParts Engine::Impl::unit_parts(DenseView view, std::size_t chunk) {
+  return {kernels_,    plan_.low_view, model_.config,
+          *experts_,   chunk,          scratch_shape(budget_parts(), view, chunk),
+          dense_there_};
+}
+
+void Engine::Impl::divide() {
+  const auto divided = [&] { return divide_budget(budget_parts(), accountant_->budget(), given_profile()); };
+  if (plan_.device && plan_.device->dense_on != DenseOn::kHost) {
+    const DenseView view = plan_.dense == DenseForm::kPacked ? DenseView::kPacked : DenseView::kWords;
+    dense_there_ = true;
+    dense_there_ = dense_goes_there(budget_parts(), unit_parts(view, least_chunk(plan_.sequences)), view);
+  }
+  budget_ = divided();
+  if (!dense_there_) return;
+  const DenseView view = budget_.dense.view;
+  most_chunk_ =
+      device_chunk(budget_parts(), unit_parts(view, budget_.memory.chunk), view, budget_.memory.chunk);
+  if (most_chunk_ < budget_.memory.chunk) budget_ = divided();
+}
+
+void Engine::Impl::make_device() {
+  const UnitParts parts = unit_parts(budget_.dense.view, budget_.memory.chunk);
+  device_ =
+      std::make_unique<EngineDevice>(plan_, parts, device_needs(budget_parts(), parts, budget_.dense.view));
+  if (dense_there_)
+    device_ops_ = std::make_unique<kernels::StreamOps>(device_->device(), kernels_, parts.scratch);
+}
+
 // What computes beside the host, and what decides about it.
 void Engine::Impl::make_units(experts::LayerPolicies& policies) {
-  const UnitParts parts{kernels_,
-                        plan_.low_view,
-                        model_.config,
-                        *experts_,
-                        budget_.memory.chunk,
-                        scratch_shape(budget_parts(), budget_.dense.view, budget_.memory.chunk)};
+  const UnitParts parts = unit_parts(budget_.dense.view, budget_.memory.chunk);
   if (plan_.second_unit) {
     policies.placement = plan_.second_unit->make_placement();
     if (plan_.second_unit->make_residencies) {
@@ -120,7 +149,7 @@ void Engine::Impl::make_units(experts::LayerPolicies& policies) {
     second_unit_ = plan_.second_unit->make_unit(parts);
     moe_->compute_on(second_unit_.get());
   } else if (plan_.device) {
-    device_ = std::make_unique<EngineDevice>(plan_, parts);
+    if (dense_there_) device_->unit().join(workspace_->get());
     moe_->compute_on(&device_->unit());
   }
 }
@@ -132,10 +161,12 @@ void Engine::Impl::load_dense_weights() {
   accountant_->charge(device::Account::kTables, memory.tables);
   const DenseView view = budget_.dense.view;
   fetch::PieceDecoder decoder(*files_, pool_, kernels_.isa, checkpoint_.codec());
-  weights_ = std::make_unique<DenseWeights>(checkpoint_, model_, view, *files_, decoder, *accountant_);
+  weights_ = std::make_unique<DenseWeights>(checkpoint_, model_, view, *files_, decoder, *accountant_,
+                                            dense_device());
   embedding_ = std::make_unique<Embedding>(checkpoint_, model_, *weights_, plan_.fetch, *accountant_);
-  workspace_ = std::make_unique<WorkspaceBuffer>(model_.config, workspace_shape(budget_parts(), memory.chunk),
-                                                 *accountant_, nullptr);
+  workspace_ =
+      std::make_unique<WorkspaceBuffer>(model_.config, workspace_shape(budget_parts(), memory.chunk),
+                                        *accountant_, dense_there_ ? &device_->device().memory() : nullptr);
   const kernels::ScratchShape scratch = scratch_shape(budget_parts(), view, memory.chunk);
   scratch_memory_ = device::HostBuffer(*accountant_, device::Account::kActivations,
                                        kernels::Scratch::bytes(kernels_, scratch));
@@ -145,7 +176,8 @@ void Engine::Impl::load_dense_weights() {
 }
 
 BudgetParts Engine::Impl::budget_parts() const {
-  return {checkpoint_, model_, plan_, *experts_, kernels_, dense_formats_, logit_rows_};
+  return {checkpoint_,    model_,      plan_,        *experts_,  kernels_,
+          dense_formats_, logit_rows_, dense_there_, most_chunk_};
 }
 
 RunReport Engine::Impl::report() const {
@@ -227,7 +259,7 @@ void Engine::Impl::locate_damage(const Error& error) {
 }
 
 ForwardParts Engine::Impl::forward_parts() {
-  return {host_ops_,
+  return {ops(),
           model_.config,
           *weights_,
           rope_,

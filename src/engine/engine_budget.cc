@@ -35,8 +35,8 @@ bool has_format(const BudgetParts& parts, bool (*wanted)(const kernels::FormatRo
 }
 
 Bytes dense_bytes(const BudgetParts& parts, DenseView dense) {
-  return DenseWeights::resident_bytes(parts.checkpoint, parts.model, dense) +
-         Embedding::resident_bytes(parts.checkpoint, parts.model);
+  return DenseWeights::resident_bytes(parts.checkpoint, parts.model, dense, parts.dense_there) +
+         Embedding::resident_bytes(parts.checkpoint, parts.model, parts.dense_there);
 }
 
 // The growth of the heap: tokenizer, tensor tables. Observers' memory besides.
@@ -57,8 +57,11 @@ MemoryPlan memory_plan(const BudgetParts& parts, Bytes budget, DenseView dense) 
   MemoryNeeds needs;
   needs.tables = table_bytes(plan);
   needs.dense = dense_bytes(parts, dense);
-  needs.load_staging = DenseWeights::load_staging_bytes(parts.checkpoint, parts.model, dense);
-  needs.kv = kv_bytes(config, plan.cache_dtype, plan.sequences, plan.positions, plan.encoder_positions);
+  needs.load_staging =
+      DenseWeights::load_staging_bytes(parts.checkpoint, parts.model, dense, parts.dense_there);
+  needs.kv = parts.dense_there
+                 ? 0
+                 : kv_bytes(config, plan.cache_dtype, plan.sequences, plan.positions, plan.encoder_positions);
   needs.least_staging = parts.experts.least_staging();
   needs.staging_per_expert = parts.experts.staging_per_expert();
   needs.expert_bytes = parts.experts.bytes_per_expert();
@@ -67,6 +70,7 @@ MemoryPlan memory_plan(const BudgetParts& parts, Bytes budget, DenseView dense) 
   needs.sequences = plan.sequences;
   needs.most_chunk =
       std::max(plan.sequences, std::min(plan.chunk, std::max(plan.positions, plan.encoder_positions)));
+  needs.most_chunk = std::max(plan.sequences, std::min(needs.most_chunk, parts.most_chunk));
   needs.same_chunk = plan.cache_bytes.has_value();
   needs.self = &shape;
   needs.activations = [](const void* self, std::size_t chunk) {
@@ -106,6 +110,8 @@ DividedBudget divide_with_dense(const BudgetParts& parts, Bytes budget, const Pr
   DenseQuestion question;
   question.either_way = DenseWeights::either_way_bytes(parts.checkpoint, parts.model);
   const DenseForm asked = parts.plan.dense;
+  if (parts.dense_there && asked == DenseForm::kAuto)
+    return {memory_plan(parts, budget, DenseView::kWords), {DenseView::kWords, "on a device, words"}};
   if (asked == DenseForm::kAuto && question.either_way != 0)
     return divide_with_best_dense(parts, budget, question, profile);
   const DenseView view = asked == DenseForm::kPacked ? DenseView::kPacked : DenseView::kWords;
@@ -173,7 +179,8 @@ WorkspaceShape workspace_shape(const BudgetParts& parts, std::size_t chunk) {
           .positions = plan.positions,
           .encoder_positions = plan.encoder_positions,
           .logit_rows = parts.logit_rows,
-          .threads = parts.kernels.pool->threads(),
+          .threads = parts.dense_there ? plan.device->spec.threads : parts.kernels.pool->threads(),
+          .apart = parts.dense_there,
           .dense = kernels::input_forms_of(parts.dense_formats),
           .experts = kernels::input_forms_of(parts.experts.formats()),
           .draws = plan.draws,

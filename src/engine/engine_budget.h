@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "codec/matrix_format.h"
@@ -25,6 +26,8 @@ struct BudgetParts {
   const kernels::Context& kernels;
   std::span<const codec::MatrixFormat* const> dense_formats;  // of dense matrices, each once
   std::size_t logit_rows = 1;                                 // tokens whose logits are made at a time
+  bool dense_there = false;           // dense weights and the key/value cache are on the device
+  std::size_t most_chunk = SIZE_MAX;  // tokens of a step for which the device has room
 };
 
 struct DividedBudget {

@@ -9,26 +9,15 @@
 #include "base/machine/system_memory.h"
 #include "base/setting.h"
 #include "device/emulated/emulated_device.h"
-#include "device/first_fit.h"
 #include "experts/device_caches.h"
 #include "experts/registry.h"
 
 namespace sluice::engine {
 namespace {
 
-DeviceNeeds needs_of(const DeviceChoice& choice, const UnitParts& parts) {
-  ThreadPool like_the_devices(choice.spec.threads);
-  return {.activations = device::FirstFit::cost(DeviceUnit::activation_bytes(like_the_devices, parts)),
-          .expert = device::FirstFit::cost(fetch::DeviceStore::buffer_bytes(parts.store)),
-          .prefetch = choice.prefetch_size,
-          .layers = static_cast<std::uint32_t>(parts.config.sparse_layers()),
-          .layer_experts = static_cast<std::uint32_t>(parts.config.moe.experts)};
-}
-
-DeviceMemoryPlan plan_of(const DeviceChoice& choice, const UnitParts& parts) {
+DeviceMemoryPlan plan_of(const DeviceChoice& choice, const DeviceNeeds& needs) {
   const bool nothing_said = !choice.memory && !choice.slots;
-  return plan_device_memory(nothing_said ? default_device_memory() : choice.memory, choice.slots,
-                            needs_of(choice, parts));
+  return plan_device_memory(nothing_said ? default_device_memory() : choice.memory, choice.slots, needs);
 }
 
 // Signals wait for what is under way, so nothing may take much longer than a person waits.
@@ -52,7 +41,7 @@ void check_speed(const device::EmulatedSpec& spec, Bytes expert) {
 
 Bytes default_device_memory() { return std::min<Bytes>(kGiB, free_memory(read_memory_limits()) / 4); }
 
-EngineDevice::EngineDevice(const EnginePlan& plan, const UnitParts& parts)
+EngineDevice::EngineDevice(const EnginePlan& plan, const UnitParts& parts, const DeviceNeeds& needs)
     : spec_(plan.device.value().spec),
       layers_(static_cast<std::uint32_t>(parts.config.sparse_layers())),
       experts_(static_cast<std::uint32_t>(parts.config.moe.experts)),
@@ -61,14 +50,19 @@ EngineDevice::EngineDevice(const EnginePlan& plan, const UnitParts& parts)
       most_tokens_(static_cast<std::uint32_t>(parts.tokens)),
       seed_(plan.seed),
       expert_bytes_(parts.store.bytes_per_expert()),
-      memory_(plan_of(*plan.device, parts)) {
+      memory_(plan_of(*plan.device, needs)) {
   check_speed(spec_, expert_bytes_);
   device::EmulatedOptions options;
   options.spec = spec_;
   options.memory = memory_.budget;
+  options.fault = plan.device->fault;
   device_ = device::make_emulated_device(std::move(options));
   unit_ = std::make_unique<DeviceUnit>(
       *device_, parts, fetch::DeviceStoreOptions{memory_.slots * layers_, memory_.staging_slots});
+}
+
+std::string EngineDevice::name() const {
+  return device::to_text(spec_) + (has_dense() ? ", dense weights there" : "");
 }
 
 void EngineDevice::begin(const experts::LayerDecider& decider) {

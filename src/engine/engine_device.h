@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "device/device.h"
 #include "engine/forward/unit/device_unit.h"
@@ -21,9 +22,9 @@ Bytes default_device_memory();
 // Thread-compatible. What `parts` refers to must outlive it.
 class EngineDevice {
  public:
-  // REQUIRES: plan.device. Error(kBudget) naming the least memory of the device that would do, (kUsage),
-  // (kIo).
-  EngineDevice(const EnginePlan& plan, const UnitParts& parts);
+  // `needs`: of the device's memory (device_needs). REQUIRES: plan.device. Error(kBudget) naming the least
+  // memory of the device that would do, (kUsage), (kIo).
+  EngineDevice(const EnginePlan& plan, const UnitParts& parts, const DeviceNeeds& needs);
 
   // Adds what decides about it to the host's policies, which have the costs. `sizes` must outlive them.
   // Where nobody has said what it is to do, and it helps in no step, it is left alone: the host computes
@@ -33,6 +34,11 @@ class EngineDevice {
   bool rests() const { return rests_; }
   UnitShape shape() const;
   DeviceUnit& unit() { return *unit_; }
+  device::Device& device() { return *device_; }
+  // Dense weights and the key/value cache are there.
+  bool has_dense() const { return memory_.dense > 0; }
+  // With all that its costs depend on.
+  std::string name() const;
   // The run begins: what has been copied and computed so far, to measure costs, is not counted. What the
   // device's caches begin with is copied as the host gets it.
   void begin(const experts::LayerDecider& decider);

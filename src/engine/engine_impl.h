@@ -24,6 +24,7 @@
 #include "engine/forward/passes.h"
 #include "engine/forward/workspace.h"
 #include "engine/plan/pool_plan.h"
+#include "engine/plan/unit_parts.h"
 #include "engine/run_report.h"
 #include "engine/session/kv_pool.h"
 #include "engine/session/rope_table.h"
@@ -33,6 +34,7 @@
 #include "fetch/weight_files.h"
 #include "kernels/context.h"
 #include "kernels/ops/host_ops.h"
+#include "kernels/ops/stream_ops.h"
 #include "kernels/products/scratch.h"
 
 namespace sluice::engine {
@@ -69,6 +71,12 @@ class Engine::Impl {
   BudgetParts budget_parts() const;
   // The profile that the plan was given, if it was measured for this model and machine; else null.
   const Profile* given_profile() const;
+  UnitParts unit_parts(DenseView view, std::size_t chunk);
+  // Divides both memories, and says where the dense part goes.
+  void divide();
+  void make_device();
+  kernels::Ops& ops() { return device_ops_ ? static_cast<kernels::Ops&>(*device_ops_) : host_ops_; }
+  device::Device* dense_device() { return dense_there_ ? &device_->device() : nullptr; }
   void load_dense_weights();
   void make_units(experts::LayerPolicies& policies);
   // engine_profile.cc: costs that policies need, given or measured.
@@ -91,10 +99,14 @@ class Engine::Impl {
   std::unique_ptr<fetch::WeightFiles> files_;
   std::unique_ptr<fetch::ExpertStore> experts_;
   std::vector<const codec::MatrixFormat*> dense_formats_;  // of dense matrices, each once
+  bool dense_there_ = false;                               // on the device
+  std::size_t most_chunk_ = SIZE_MAX;                      // for which it has room
   DividedBudget budget_;
   const PolicyPlan* policies_ = nullptr;  // of plan_
   std::optional<Profile> profile_;
   std::optional<PoolPlan> pool_plan_;
+  std::unique_ptr<EngineDevice> device_;            // before what is in its memory
+  std::unique_ptr<kernels::StreamOps> device_ops_;  // null: the host computes the dense part
   std::unique_ptr<DenseWeights> weights_;
   std::unique_ptr<Embedding> embedding_;
   std::unique_ptr<WorkspaceBuffer> workspace_;
@@ -107,7 +119,6 @@ class Engine::Impl {
   StartTimes start_times_;
   std::unique_ptr<experts::LayerDecider> decider_;  // made last, after what its caches need is measured
   std::unique_ptr<ComputeUnit> second_unit_;
-  std::unique_ptr<EngineDevice> device_;
   std::unique_ptr<MoeBlock> moe_;
   std::unique_ptr<Passes> passes_;
   models::LayerForward forward_;

@@ -15,15 +15,17 @@ constexpr std::size_t kStartRepeats = 9, kDeviceStartRepeats = 5;
 
 // A profile that the user names must say what the device costs: otherwise decisions would depend on what this
 // start measures.
-void check_device(const Profile& profile, const std::string& device) {
-  if (profile.device && profile.device->device == device) return;
+void check_device(const Profile& profile, const EngineDevice& device) {
+  if (profile.device && profile.device->device == device.name()) return;
   throw Error(ErrorKind::kInvalid, profile.device ? "the profile was measured with another device"
                                                   : "the profile has no costs of a device")
       .in(mark(Setting::kProfile))
-      .expected(device)
+      .expected(device.name())
       .found(profile.device ? profile.device->device : "none")
-      .fix("measure again: sluice profile MODEL " + flag(Setting::kDevice) + " " + device + " " +
-           flag(Setting::kOutput) + " FILE.json");
+      .fix("measure again: sluice profile MODEL " + flag(Setting::kDevice) + " " +
+           device::to_text(device.spec()) +
+           (device.has_dense() ? " " + flag(Setting::kDenseOn) + " device " : " ") + flag(Setting::kOutput) +
+           " FILE.json");
 }
 
 }  // namespace
@@ -42,7 +44,7 @@ void Engine::Impl::make_profile() {
   const ProfiledModel model = profiled_model(checkpoint_, model_, *experts_);
   if (plan_.profile && !plan_.profile_if_it_fits) {
     check_profile(*plan_.profile, model, machine(), mark(Setting::kProfile));
-    if (device_) check_device(*plan_.profile, device::to_text(device_->spec()));
+    if (device_) check_device(*plan_.profile, *device_);
   }
   if (plan_.profile && fits(*plan_.profile, model, machine())) {
     profile_ = plan_.profile;
@@ -53,7 +55,7 @@ void Engine::Impl::make_profile() {
         .repeats = kStartRepeats, .seed = plan_.seed, .sample_bytes = std::clamp(part, 4 * kMiB, 32 * kMiB)};
     measure_with([&](const MeasureTools& tools) { profile_ = measure_profile(tools, machine(), options); });
   }
-  if (!device_ || (profile_->device && profile_->device->device == device::to_text(device_->spec()))) return;
+  if (!device_ || (profile_->device && profile_->device->device == device_->name())) return;
   measure_with([&](const MeasureTools& tools) {
     profile_->device = measured_device(tools, {.repeats = kDeviceStartRepeats, .seed = plan_.seed});
   });
@@ -81,7 +83,7 @@ Profile Engine::Impl::measure(const MeasureOptions& options) {
 }
 
 DeviceProfile Engine::Impl::measured_device(const MeasureTools& tools, const MeasureOptions& options) {
-  return measure_device(tools, device_->unit(), device::to_text(device_->spec()), options);
+  return measure_device(tools, device_->unit(), device_->name(), options);
 }
 
 void Engine::Impl::measure_with(const std::function<void(const MeasureTools&)>& measure) {
@@ -112,7 +114,7 @@ void Engine::Impl::measure_with(const std::function<void(const MeasureTools&)>& 
     const tokenizer::TokenId token = 0;
     const SequenceSpan span{sequence.get(), 0, 1, StepKind::kDecode};
     const Workspace& w = workspace_->get();
-    RouterScores(host_ops_, kernels_, model_.config, *weights_)
+    RouterScores(ops(), kernels_, model_.config, *weights_)
         .score(static_cast<std::size_t>(sparse), w.expert_rows, {{&token, 1}, {&span, 1}}, w);
   };
   measure({.checkpoint = checkpoint_,

@@ -50,7 +50,9 @@ std::uint64_t model_identity(const store::Checkpoint& checkpoint, const model::M
 }
 
 std::uint64_t model_identity(const Engine& engine) {
-  return model_identity(engine.checkpoint(), engine.model().config, engine.report().weights);
+  const DenseWeights& weights = engine.report().weights;
+  if (!weights.on_host()) return model_identity(engine.checkpoint(), engine.model(), engine.plan().fetch);
+  return model_identity(engine.checkpoint(), engine.model().config, weights);
 }
 
 std::uint64_t model_identity(const store::Checkpoint& checkpoint, const model::Model& model,

@@ -144,6 +144,11 @@ void add_device_choice(Command& command, EngineFlags& flags, const std::string& 
                       "(its seconds are no speed of the program), or none")
       ->group(kDeviceGroup)
       ->show_default();
+  command
+      .add_option(Setting::kDenseOn, &flags.dense_on,
+                  "Dense weights and the key/value cache are, and attention is computed, on the: host (the "
+                  "default), device, auto (the device where they fit)")
+      ->group(kDeviceGroup);
 }
 
 void add_device_flags(Command& command, EngineFlags& flags) {
@@ -409,6 +414,7 @@ engine::EngineOptions engine_options(const EngineFlags& flags) {
   options.placement = flags.placement;
   options.device = flags.device;
   options.device_cache = flags.device_cache;
+  if (!flags.dense_on.empty()) options.dense_on = engine::parse_dense_on(flags.dense_on);
   if (!flags.device_memory.empty())
     options.device_memory = parse_size(flags.device_memory, mark(Setting::kDeviceMemory));
   if (flags.device_slots) options.device_slots = static_cast<std::uint32_t>(*flags.device_slots);

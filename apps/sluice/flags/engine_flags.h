@@ -31,7 +31,7 @@ struct EngineFlags : CommonFlags {
   std::string preset, router, cache, cache_scope = "global", keep = "full",
                                      dense = "auto";  // empty: the preset's
   std::string scheduler, prefetch, placement;
-  std::string device = "none", device_memory, device_cache;  // empty: as EngineOptions says
+  std::string device = "none", device_memory, device_cache, dense_on;  // empty: as EngineOptions says
   std::optional<std::int64_t> device_slots, prefetch_size;
   std::string residual;                    // file; empty: the store's sidecar if it has one
   bool records_ahead = false;              // predictions are recorded, that of the residual, too

@@ -73,13 +73,21 @@ std::vector<ReportRow> device_plan_rows(const engine::RunReport& run, std::uint3
   std::vector<ReportRow> rows = device_cost_rows(run.profile.value().device.value());
   const auto row = [&](std::string_view name, std::string text) { rows.push_back({name, std::move(text)}); };
   row("device memory",
-      fmt::format("{}: activations {}, staging {}, experts {} ({} of {} of each layer, {} each)",
-                  format_bytes(memory.budget), format_bytes(memory.activations), format_bytes(memory.staging),
+      fmt::format("{}: {}activations {}, staging {}, experts {} ({} of {} of each layer, {} each)",
+                  format_bytes(memory.budget),
+                  device.has_dense()
+                      ? fmt::format("dense {}, kv {}, ", format_bytes(memory.dense), format_bytes(memory.kv))
+                      : "",
+                  format_bytes(memory.activations), format_bytes(memory.staging),
                   format_bytes(memory.experts), memory.slots, experts,
                   format_bytes(run.experts.bytes_per_expert())));
-  row("",
-      "dense weights and the key/value cache are in host memory: the device computes routed experts alone; "
-      "experts that are neither there nor in host memory are on disk");
+  row("", std::string(
+              device.has_dense()
+                  ? "dense weights and the key/value cache are on the device, which computes attention, "
+                    "shared experts and its routed ones; "
+                  : "dense weights and the key/value cache are in host memory: the device computes routed "
+                    "experts alone; ") +
+              "experts that are neither there nor in host memory are on disk");
   row("a layer",
       fmt::format("of {} token{}: {}", tokens, tokens == 1 ? "" : "s", forecast_text(forecasts.decode)));
   row("", fmt::format("of a prompt's {}: {}", forecasts.prompt.tokens, forecast_text(forecasts.prompt)));
@@ -94,18 +102,22 @@ std::vector<ReportRow> device_plan_rows(const engine::RunReport& run, std::uint3
 Json device_plan_json(const engine::RunReport& run, std::uint32_t tokens) {
   const engine::DeviceMemoryPlan& memory = run.device->memory();
   const Forecasts forecasts = forecasts_of(run, tokens);
-  return {
-      {"memory",
-       {{"budget", memory.budget},
-        {"minimum", memory.minimum},
-        {"by_name",
-         {{"activations", memory.activations}, {"staging", memory.staging}, {"experts", memory.experts}}}}},
-      {"slots", memory.slots},
-      {"rests", run.device->rests()},
-      {"decode", to_json(forecasts.decode)},
-      {"prompt", to_json(forecasts.prompt)},
-      {"twice_memory", to_json(forecasts.twice_memory)},
-      {"twice_link", to_json(forecasts.twice_link)}};
+  return {{"memory",
+           {{"budget", memory.budget},
+            {"minimum", memory.minimum},
+            {"by_name",
+             {{"dense", memory.dense},
+              {"kv", memory.kv},
+              {"activations", memory.activations},
+              {"staging", memory.staging},
+              {"experts", memory.experts}}}}},
+          {"slots", memory.slots},
+          {"dense_on", run.device->has_dense() ? "device" : "host"},
+          {"rests", run.device->rests()},
+          {"decode", to_json(forecasts.decode)},
+          {"prompt", to_json(forecasts.prompt)},
+          {"twice_memory", to_json(forecasts.twice_memory)},
+          {"twice_link", to_json(forecasts.twice_link)}};
 }
 
 }  // namespace sluice::app

@@ -99,7 +99,8 @@ Json device_json(const engine::RunReport& run) {
   const device::LaneCounters computed = device.computed();
   Json by_name;
   for (const device::Account account :
-       {device::Account::kActivations, device::Account::kStaging, device::Account::kExperts})
+       {device::Account::kDense, device::Account::kKv, device::Account::kActivations,
+        device::Account::kStaging, device::Account::kExperts})
     by_name[std::string(device::account_name(account))] = accountant.peak(account);
   Json bytes;
   for (const Traffic traffic : kTraffics)
@@ -111,6 +112,7 @@ Json device_json(const engine::RunReport& run) {
           {"spec", device::to_text(device.spec())},
           {"memory", {{"budget", device.memory().budget}, {"peak", accountant.peak()}, {"by_name", by_name}}},
           {"slots", device.memory().slots},
+          {"dense_on", device.has_dense() ? "device" : "host"},
           {"link", bytes},
           {"busy_s", computed.busy_s},
           {"idle_share", device_idle_share(run)},
@@ -175,8 +177,9 @@ std::string device_figures(const engine::RunReport& run) {
   if (run.device == nullptr) return "";
   using experts::DeviceCounts;
   const experts::DeviceDecider& decider = *run.decider.device();
-  return fmt::format("device {} of {}, {:.0f} % of experts", format_bytes(run.device->accountant().used()),
+  return fmt::format("device {} of {}, {}{:.0f} % of experts", format_bytes(run.device->accountant().used()),
                      format_bytes(run.device->memory().budget),
+                     run.device->has_dense() ? "all dense weights and " : "",
                      share(static_cast<double>(sum(decider, &DeviceCounts::assigned)),
                            static_cast<double>(sum(decider, &DeviceCounts::active))));
 }
@@ -189,11 +192,14 @@ std::vector<ReportRow> device_rows(const engine::RunReport& run) {
   const auto assigned = static_cast<double>(sum(decider, &DeviceCounts::assigned));
   const auto active = static_cast<double>(sum(decider, &DeviceCounts::active));
   std::vector<ReportRow> rows = {
-      {"device", fmt::format("{}: peak {} of {}, room for {} experts of each layer", device.device().name(),
+      {"device", fmt::format("{}: peak {} of {}, {}room for {} experts of each layer", device.device().name(),
                              format_bytes(device.accountant().peak()), format_bytes(device.memory().budget),
+                             device.has_dense() ? "with dense weights and the key/value cache, " : "",
                              device.memory().slots)}};
   if (device.rests()) {
-    rows.push_back({"", "left alone: " + resting_reason(run)});
+    rows.push_back(
+        {"", std::string(device.has_dense() ? "routed experts are left to the host: " : "left alone: ") +
+                 resting_reason(run)});
     return rows;
   }
   rows.push_back(

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "codec/matrix_format.h"
+#include "device/device.h"
 #include "fetch/dense_loader.h"
 #include "fetch/row_table.h"
 #include "kernels/ops/floats.h"
@@ -28,8 +29,13 @@ class DenseWeights {
  public:
   // Loads words first, the largest first, so that staging is over before the budget fills. Errors as
   // fetch::load_piece; (kCorrupt) also names the tensor.
+  // `device`: whose memory they are loaded to, through the host's `staging`; it must outlive this. Null: the
+  // host's memory.
   DenseWeights(const store::Checkpoint& checkpoint, const model::Model& model, DenseView view,
-               fetch::WeightFiles& files, fetch::PieceDecoder& decoder, device::Accountant& accountant);
+               fetch::WeightFiles& files, fetch::PieceDecoder& decoder, device::Accountant& accountant,
+               device::Device* device);
+
+  bool on_host() const { return !device_memory_; }
 
   // A matrix for products. A bug of ours if the architecture has no such tensor.
   const codec::MatrixRef& matrix(model::Role role, std::int32_t layer = -1) const;
@@ -49,11 +55,14 @@ class DenseWeights {
 
   // How rows of the input embedding are read, if it is not kept here.
   static std::optional<fetch::RowLayout> embedding_on_disk(const store::Checkpoint& checkpoint,
-                                                           const model::Model& model);
-  // Bytes that loading charges to `dense`, and the most that it stages.
-  static Bytes resident_bytes(const store::Checkpoint& checkpoint, const model::Model& model, DenseView view);
+                                                           const model::Model& model, bool on_device);
+  // Bytes that loading charges to `dense` of the host, and the most that it stages; and the bytes of the
+  // block in the device's memory.
+  static Bytes resident_bytes(const store::Checkpoint& checkpoint, const model::Model& model, DenseView view,
+                              bool on_device = false);
   static Bytes load_staging_bytes(const store::Checkpoint& checkpoint, const model::Model& model,
-                                  DenseView view);
+                                  DenseView view, bool on_device);
+  static Bytes device_bytes(const store::Checkpoint& checkpoint, const model::Model& model, DenseView view);
   // The formats in which matrices may be multiplied with the activations of a layer, each once. (Routers and
   // relative biases are not.)
   static std::vector<const codec::MatrixFormat*> formats(const store::Checkpoint& checkpoint,
@@ -63,6 +72,9 @@ class DenseWeights {
 
  private:
   using Key = std::pair<model::Role, std::int32_t>;
+  class Loader;
+
+  device::Block device_memory_;                     // owns everything but an embedding, or is empty
   std::vector<fetch::ResidentPiece> pieces_;        // own the matrices' words
   std::vector<fetch::PackedPiece> packed_;          // and planes
   std::vector<device::HostBuffer> vector_buffers_;  // own the vectors

@@ -9,7 +9,8 @@ using model::Role;
 Embedding::Embedding(const store::Checkpoint& checkpoint, const model::Model& model,
                      const DenseWeights& weights, const fetch::FetchOptions& options,
                      device::Accountant& accountant) {
-  if (const std::optional<fetch::RowLayout> layout = DenseWeights::embedding_on_disk(checkpoint, model)) {
+  if (const std::optional<fetch::RowLayout> layout =
+          DenseWeights::embedding_on_disk(checkpoint, model, !weights.on_host())) {
     table_ = std::make_unique<fetch::RowTable>(checkpoint, *layout, options, accountant);
     matrix_ = {layout->format, {1, layout->columns}};
   } else {
@@ -17,8 +18,10 @@ Embedding::Embedding(const store::Checkpoint& checkpoint, const model::Model& mo
   }
 }
 
-Bytes Embedding::resident_bytes(const store::Checkpoint& checkpoint, const model::Model& model) {
-  const std::optional<fetch::RowLayout> layout = DenseWeights::embedding_on_disk(checkpoint, model);
+Bytes Embedding::resident_bytes(const store::Checkpoint& checkpoint, const model::Model& model,
+                                bool dense_on_device) {
+  const std::optional<fetch::RowLayout> layout =
+      DenseWeights::embedding_on_disk(checkpoint, model, dense_on_device);
   return layout ? fetch::RowTable::resident_bytes(*layout) : 0;
 }
 

@@ -24,7 +24,8 @@ class Embedding {
   // Its own reads; zeros if the matrix is in memory.
   DiskCounters counters() const { return table_ ? table_->counters() : DiskCounters{}; }
 
-  static Bytes resident_bytes(const store::Checkpoint& checkpoint, const model::Model& model);
+  static Bytes resident_bytes(const store::Checkpoint& checkpoint, const model::Model& model,
+                              bool dense_on_device);
 
  private:
   codec::MatrixRef matrix_;                 // if it is in memory; else one row of it

@@ -83,14 +83,19 @@ void MoeBlock::run(std::size_t layer, Role norm, const Step& step, const Workspa
   look_ahead(layer, norm, step, w, false);
   show_ahead(layer, norm, step, w, false);
   arrange_for_experts(tokens, w);
+  if (!ops_.on_host()) {
+    bring_inputs(tokens, w);
+    shared_experts(layer, tokens, w);  // while copies of experts are under way
+  }
   start_device(layer, tokens, w);
   if (tokens == 1)
     start_with_what_is_here(layer, w);
-  else
+  else if (ops_.on_host())
     shared_experts(layer, tokens, w);
   compute_the_rest(tokens, w);
   if (device_ != nullptr) finish_device();
   event.store = nullptr;
+  if (!ops_.on_host()) send_rows(w);
   combine(decision.routing, w);
   look_ahead(layer, norm, step, w, true);
   show_ahead(layer, norm, step, w, true);
@@ -111,6 +116,7 @@ const experts::LayerDecision& MoeBlock::decide(std::size_t layer, const Step& st
   rows_.group(routing, {decision.experts, decision.tokens}, scores.experts);
   count_demand(step, decision);
   assignment_ = decision.assignment.unit;
+  event_experts_.assign(decision.experts.begin(), decision.experts.end());
   if (device_ == nullptr) return decision;
   plan_ = decision.device;
   if (plan_ == nullptr) {

@@ -76,6 +76,10 @@ class MoeBlock {
   void start_device(std::size_t layer, std::size_t tokens, const Workspace& w);
   void compute_on_device(experts::ExpertId id, std::optional<fetch::ExpertStore::Pin> pin, std::size_t tokens,
                          const Workspace& w);
+  // Where the dense part is on the device and some experts are computed by the host: brings their inputs
+  // here, and takes the rows there.
+  void bring_inputs(std::size_t tokens, const Workspace& w);
+  void send_rows(const Workspace& w);
   // Computes what next() hands out until nothing is left.
   void compute_the_rest(std::size_t tokens, const Workspace& w);
   // For one token: computes the shared experts together with all routed experts that need no read.
@@ -134,7 +138,8 @@ class MoeBlock {
   experts::EventOutcome fetch_;
   std::vector<experts::ExpertId> fetch_experts_;
   std::vector<std::uint32_t> fetch_tokens_;
-  std::vector<experts::ExpertId> given_;  // of it: the experts that the device was given
+  std::vector<experts::ExpertId> given_;          // of it: the experts that the device was given
+  std::vector<experts::ExpertId> event_experts_;  // ascending, where the dense part is on the device
   ExpertRows rows_;
   std::vector<kernels::op::WeightedRow> sums_;  // what is summed, ascending by expert for each token
   std::vector<experts::SequenceSpan> spans_;    // of the running step

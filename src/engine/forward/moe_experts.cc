@@ -38,8 +38,8 @@ void MoeBlock::start_with_what_is_here(std::size_t layer, const Workspace& w) {
   if (device_ == nullptr)
     while (std::optional<fetch::ExpertStore::Pin> pin = store_.next_resident())
       pins_.push_back(std::move(*pin));
-  const bool has_shared = config_.moe.shared_width != 0;
-  if (!has_shared) std::fill_n(w.host.branch, config_.hidden, 0.0f);
+  const bool here = ops_.on_host(), has_shared = here && config_.moe.shared_width != 0;
+  if (here && !has_shared) std::fill_n(w.host.branch, config_.hidden, 0.0f);
   std::optional<kernels::Mlp> shared;
   const ArrangedInputs inputs = w.host.inputs();
   if (has_shared) {
@@ -70,6 +70,7 @@ ExpertWork MoeBlock::work_of(experts::ExpertId id, const fetch::ExpertView* view
           .rows = rows_.tokens(id).size(),
           .inputs = inputs,
           .out = w.host.expert_rows + rows_.first(id) * config_.hidden,
+          .first_row = rows_.first(id),
           .gate_bias = bias_of(Role::kExpertGateBias, id.index),
           .up_bias = bias_of(Role::kExpertUpBias, id.index),
           .down_bias = bias_of(Role::kExpertDownBias, id.index),
@@ -81,6 +82,36 @@ std::span<const float> MoeBlock::bias_of(Role role, std::size_t expert) const {
   const std::span<const float> all(kernels::host_floats(vector.data), vector.size);
   const std::size_t each = all.size() / config_.moe.experts;
   return all.subspan(expert * each, each);
+}
+
+void MoeBlock::bring_inputs(std::size_t tokens, const Workspace& w) {
+  const auto on_host = [&](experts::ExpertId id) { return unit_of(id) == Unit::kHost; };
+  if (std::ranges::none_of(event_experts_, on_host)) return;
+  const std::size_t d = config_.hidden;
+  ops_.receive(w.normed, {w.host.normed, tokens * d});
+  input_forms_.each([&](codec::InputForm form) {
+    kernels::input_form(form).arrange(kernels_, w.host.normed, tokens, d, d,
+                                      w.host.arranged[static_cast<std::size_t>(form)]);
+  });
+}
+
+void MoeBlock::send_rows(const Workspace& w) {
+  const std::size_t d = config_.hidden;
+  std::size_t first = 0, end = 0;  // rows that follow each other
+  const auto send = [&] {
+    if (first == end) return;
+    ops_.send({w.host.expert_rows + first * d, (end - first) * d}, w.expert_rows + first * d,
+              device::Traffic::kResult);
+  };
+  for (const experts::ExpertId id : event_experts_) {
+    if (unit_of(id) == Unit::kDevice) continue;
+    if (rows_.first(id) != end) {
+      send();
+      first = rows_.first(id);
+    }
+    end = rows_.first(id) + rows_.tokens(id).size();
+  }
+  send();
 }
 
 void MoeBlock::start_device(std::size_t layer, std::size_t tokens, const Workspace& w) {

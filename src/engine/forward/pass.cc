@@ -21,6 +21,7 @@ Pass::Pass(Pass&& other) noexcept
 void Pass::cancel() {
   Passes* const passes = std::exchange(passes_, nullptr);
   if (passes == nullptr) return;
+  passes->parts_.ops.abandon();
   passes->parts_.moe.cancel_step(step_);
   passes->release(*this);
 }

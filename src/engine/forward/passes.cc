@@ -51,6 +51,7 @@ Pass Passes::begin(const Step& step) {
   if (observer_ != nullptr) observer_->on_step(step);
   try {
     parts_.run(step, pass.rows_).embed(parts_.embedding);
+    parts_.ops.settle();
   } catch (const Error& error) {
     parts_.on_error(error);
     throw;
@@ -79,11 +80,13 @@ void Passes::advance(Pass& pass, std::size_t to_layer) {
     forward_.attention(run);
     forward_.feed_forward(run);
   }
+  parts_.ops.settle();  // another pass may use what this one used
 }
 
 void Passes::finish(Pass& pass, const LogitSink& sink) {
   advance(pass, parts_.config.layers);
   parts_.run(pass.step_, pass.rows_).output(sink);
+  parts_.ops.settle();
   for (const SequenceSpan& span : pass.step_.spans) span.sequence->advance(span.tokens);
   parts_.moe.end_step();
   leave(pass);

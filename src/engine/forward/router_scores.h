@@ -15,8 +15,8 @@
 
 namespace sluice::engine {
 
-// Results view w.host.router_logits and w.host.scores until the next call. Thread-compatible. All references must
-// outlive it.
+// Results view w.host.router_logits and w.host.scores until the next call. Thread-compatible. All references
+// must outlive it.
 class RouterScores {
  public:
   // `host`: kernels of the host, where scores are made of logits.

@@ -31,8 +31,8 @@ struct WorkspaceShape {
   std::size_t passes = 1;
 };
 
-// What the host computes with beside a step's dense part. Where the host computes that, too, numbers that both
-// have are the same memory. Non-owning. T, d, H … as below.
+// What the host computes with beside a step's dense part. Where the host computes that, too, numbers that
+// both have are the same memory. Non-owning. T, d, H … as below.
 struct HostWorkspace {
   float* hidden = nullptr;  // (T, d) rows of the input embedding, on their way to the residual stream
   float* cos = nullptr;     // (T, rope half) …
@@ -63,9 +63,9 @@ struct HostWorkspace {
   kernels::MlpScratch mlp() const { return {gate, up, inner}; }
 };
 
-// Activations of the unit that computes the dense part, by their addresses in its memory. Non-owning. d = hidden,
-// af(n) = kernels::arranged_floats(n), if(n) = floats of an input form (kernels::input_form), H = heads, G =
-// kv_heads.
+// Activations of the unit that computes the dense part, by their addresses in its memory. Non-owning. d =
+// hidden, af(n) = kernels::arranged_floats(n), if(n) = floats of an input form (kernels::input_form), H =
+// heads, G = kv_heads.
 struct Workspace {
   kernels::Floats hidden;  // (T, d) the residual stream
   kernels::Floats normed;  // (T, d)
@@ -109,7 +109,8 @@ WorkspaceBytes workspace_bytes(const model::ModelConfig& config, const Workspace
 
 class WorkspaceBuffer {
  public:
-  // `unit`: the memory of the unit that computes the dense part, which must outlive this; null: it is not apart.
+  // `unit`: the memory of the unit that computes the dense part, which must outlive this; null: it is not
+  // apart.
   WorkspaceBuffer(const model::ModelConfig& config, const WorkspaceShape& shape,
                   device::Accountant& accountant, device::Memory* unit);
   // `pass`: whose residual stream, below shape().passes.

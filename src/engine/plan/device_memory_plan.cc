@@ -20,6 +20,11 @@ std::string parts_of(const DeviceMemoryPlan& plan) {
 
 }  // namespace
 
+Bytes least_device_memory(const DeviceNeeds& needs) {
+  return needs.context + needs.dense + needs.kv + needs.activations +
+         (kLeastStaging + needs.prefetch) * needs.expert;
+}
+
 DeviceMemoryPlan plan_device_memory(std::optional<Bytes> budget, std::optional<std::uint32_t> slots,
                                     const DeviceNeeds& needs) {
   SLUICE_CHECK(budget || slots);
@@ -36,7 +41,7 @@ DeviceMemoryPlan plan_device_memory(std::optional<Bytes> budget, std::optional<s
   plan.activations = needs.activations;
   plan.staging_slots = kLeastStaging + needs.prefetch;
   plan.staging = plan.staging_slots * needs.expert;
-  plan.minimum = plan.context + plan.dense + plan.kv + plan.activations + plan.staging;
+  plan.minimum = least_device_memory(needs);
   plan.slot = needs.layers * needs.expert;
   const Bytes least = plan.minimum + slots.value_or(0) * plan.slot;
   plan.budget = budget.value_or(least);

@@ -23,6 +23,9 @@ struct DeviceNeeds {
 // Two, so that one expert is copied while another one is computed.
 inline constexpr std::uint32_t kLeastStaging = 2;
 
+// What would do without any slot.
+Bytes least_device_memory(const DeviceNeeds& needs);
+
 struct DeviceMemoryPlan {
   Bytes budget = 0;
   Bytes context = 0, dense = 0, kv = 0, activations = 0, staging = 0, experts = 0;

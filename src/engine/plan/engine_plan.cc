@@ -131,6 +131,7 @@ std::optional<DeviceChoice> device_of(const EngineOptions& options, const ModelF
   if (!has_device(options)) {
     const std::pair<bool, Setting> given[] = {{options.device_memory.has_value(), Setting::kDeviceMemory},
                                               {options.device_slots.has_value(), Setting::kDeviceSlots},
+                                              {options.dense_on.has_value(), Setting::kDenseOn},
                                               {options.prefetch_size.has_value(), Setting::kPrefetchSize},
                                               {!options.device_cache.empty(), Setting::kDeviceCache}};
     for (const auto& [is_given, setting] : given)
@@ -143,7 +144,7 @@ std::optional<DeviceChoice> device_of(const EngineOptions& options, const ModelF
   if (facts.has_encoder)
     refuse(Setting::kDevice, "a device computes experts of decoders without an encoder", "leave it out");
   return DeviceChoice{device::parse_emulated_spec(options.device, mark(Setting::kDevice)),
-                      options.device_memory, options.device_slots};
+                      options.device_memory, options.device_slots, options.dense_on.value_or(DenseOn::kHost)};
 }
 
 // 0 where nothing is prefetched.

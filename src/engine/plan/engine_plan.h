@@ -9,11 +9,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "device/chunked_link.h"
 #include "device/emulated/emulated_spec.h"
 #include "engine/plan/options.h"
 #include "experts/combination.h"
@@ -85,7 +87,10 @@ struct DeviceChoice {
   device::EmulatedSpec spec;
   std::optional<Bytes> memory;
   std::optional<std::uint32_t> slots;
+  DenseOn dense_on = DenseOn::kHost;
   std::uint32_t prefetch_size = 0;  // experts of a layer that are copied ahead; 0: none
+  // For tests, as device::EmulatedOptions has it.
+  std::function<device::Fault(std::uint64_t copy, Bytes moved)> fault = {};
 };
 
 struct EnginePlan {

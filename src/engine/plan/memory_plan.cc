@@ -13,7 +13,6 @@
 namespace sluice::engine {
 namespace {
 
-constexpr std::size_t kLeastChunk = 16;
 constexpr Bytes kMargin = 512 * kMiB;
 constexpr Bytes kUsualProcess = 32 * kMiB;
 // Allowance for library code that is first used after planning, and for the codecs' contexts.
@@ -44,6 +43,8 @@ Bytes round_process(const MemoryNeeds& needs) {
 
 }  // namespace
 
+std::size_t least_chunk(std::size_t sequences) { return std::max<std::size_t>(16, sequences); }
+
 MemoryPlan plan_memory(Bytes budget, const MemoryNeeds& needs) {
   MemoryPlan plan;
   plan.budget = budget;
@@ -52,7 +53,7 @@ MemoryPlan plan_memory(Bytes budget, const MemoryNeeds& needs) {
   plan.kv = needs.kv;
   plan.tables = needs.tables;
   const Bytes fixed = needs.process + needs.dense + needs.kv + needs.tables;
-  const std::size_t least_chunk = std::min(std::max(kLeastChunk, needs.sequences), needs.most_chunk);
+  const std::size_t least_chunk = std::min(engine::least_chunk(needs.sequences), needs.most_chunk);
   const Bytes least_activations = activations_of(needs, least_chunk);
   // Loading stages dense weights before there are caches and activations, and gives that memory back.
   const Bytes loading = needs.process + needs.dense + needs.tables + needs.load_staging;

@@ -34,6 +34,9 @@ struct MemoryPlan {
   Bytes stated = 0;       // the budget that suffices at any start: kStartMargin more, in whole MiB
 };
 
+// Fewer tokens of a prompt in one step save no memory worth having.
+std::size_t least_chunk(std::size_t sequences);
+
 // How much larger the process may be at the next start: its resident size depends on the pages that the
 // system maps around those that are touched.
 inline constexpr Bytes kStartMargin = kMiB / 2;

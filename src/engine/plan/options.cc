@@ -47,7 +47,8 @@ std::string_view activations_name(kernels::ActivationForm form) {
 namespace {
 
 constexpr std::string_view kScopes[] = {"global", "layer"}, kKeeps[] = {"full", "packed"},
-                           kDenses[] = {"auto", "words", "packed"};
+                           kDenses[] = {"auto", "words", "packed"},
+                           kDensePlaces[] = {"host", "device", "auto"};
 
 // `names`: by value.
 template <class Value, std::size_t n>
@@ -74,6 +75,10 @@ std::string_view keep_name(Keep keep) { return kKeeps[static_cast<std::size_t>(k
 
 DenseForm parse_dense(std::string_view text) {
   return value_of<DenseForm>(Setting::kDense, kDenses, "auto, words or packed", text);
+}
+
+DenseOn parse_dense_on(std::string_view text) {
+  return value_of<DenseOn>(Setting::kDenseOn, kDensePlaces, "host, device or auto", text);
 }
 
 }  // namespace sluice::engine

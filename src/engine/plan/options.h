@@ -50,12 +50,17 @@ enum class CacheScope : std::uint8_t { kGlobal, kLayer };  // one cache for all 
 enum class Keep : std::uint8_t { kFull, kPacked };         // the state in which caches keep experts: F or C
 // The view of dense matrices; kAuto: the better one.
 enum class DenseForm : std::uint8_t { kAuto, kWords, kPacked };
-// Parse and print "global" "layer"; "full" "packed"; "auto" "words" "packed". Error(kUsage).
+// Where dense weights and the key/value cache are, and attention is computed; kAuto: the device where they
+// fit.
+enum class DenseOn : std::uint8_t { kHost, kDevice, kAuto };
+// Parse and print "global" "layer"; "full" "packed"; "auto" "words" "packed"; "host" "device" "auto".
+// Error(kUsage).
 CacheScope parse_cache_scope(std::string_view text);
 std::string_view cache_scope_name(CacheScope scope);
 Keep parse_keep(std::string_view text);
 std::string_view keep_name(Keep keep);
 DenseForm parse_dense(std::string_view text);
+DenseOn parse_dense_on(std::string_view text);
 
 // A compute unit beside the host, and what divides the experts of a layer between the two.
 struct SecondUnit {
@@ -98,6 +103,8 @@ struct EngineOptions {
   std::string device, device_cache;
   std::optional<Bytes> device_memory;         // empty: what its slots need, or default_device_memory()
   std::optional<std::uint32_t> device_slots;  // experts of each layer that stay there; empty: as many as fit
+  // Where dense weights are; empty: on the host. kAuto: on the device where they fit beside two experts.
+  std::optional<DenseOn> dense_on;
   // Experts of a layer that are copied there ahead, at most; empty: the preset's, or 1 for layers of at most
   // 8 experts and 4 for others. Prefetching from disk has no such limit.
   std::optional<std::uint32_t> prefetch_size;

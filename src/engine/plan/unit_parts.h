@@ -24,6 +24,7 @@ struct UnitParts {
   fetch::ExpertStore& store;
   std::size_t tokens;  // the most of a step
   kernels::ScratchShape scratch;
+  bool dense_there = false;  // the unit computes the dense part, too
 };
 
 }  // namespace sluice::engine

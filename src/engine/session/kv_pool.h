@@ -19,9 +19,9 @@ namespace sluice::engine {
 std::size_t kv_elements_per_token(const model::ModelConfig& config);
 Bytes kv_bytes_per_token(const model::ModelConfig& config, DType dtype);
 
-// One block of memory, charged to `kv`, that exists from the start: for each decoder layer rows for all positions of
-// the pool. A block is kernels::kCacheBlock consecutive rows of every layer; the last block of a pool may be
-// shorter. Thread-compatible.
+// One block of memory, charged to `kv`, that exists from the start: for each decoder layer rows for all
+// positions of the pool. A block is kernels::kCacheBlock consecutive rows of every layer; the last block of a
+// pool may be shorter. Thread-compatible.
 class KvPool {
  public:
   // Rows of a pool for so many sequences of so many positions each.

@@ -12,9 +12,9 @@
 
 namespace sluice::engine {
 
-// Non-owning view of bytes() bytes, by their address: the keys' scales, if the type has any, by group and row;
-// the keys' rows; then the values' scales and rows, where a model caches values by themselves. For MLA the values
-// are the first part of the key rows. Thread-compatible.
+// Non-owning view of bytes() bytes, by their address: the keys' scales, if the type has any, by group and
+// row; the keys' rows; then the values' scales and rows, where a model caches values by themselves. For MLA
+// the values are the first part of the key rows. Thread-compatible.
 class KvRows {
  public:
   // `dtype`: BF16, F32 or I8.

@@ -15,8 +15,8 @@
 
 namespace sluice::kernels {
 
-// Operations as plain values. Each is the function of its name in this layer, with the same bits; matrices are
-// references to the unit's memory, and outlive what is asked for.
+// Operations as plain values. Each is the function of its name in this layer, with the same bits; matrices
+// are references to the unit's memory, and outlive what is asked for.
 namespace op {
 
 struct RmsNorm {  // rms_norm()
@@ -193,7 +193,8 @@ class Ops {
   virtual void run(const op::CombineRows& op) = 0;
 
   // Numbers of the host go to the unit, before what is asked for behind. Nothing happens where both are the
-  // same numbers already. REQUIRES: no operation that is not over uses `to`; `from` stays until settle().
+  // same numbers already. REQUIRES: no operation that is not over uses `to`; `from` stays until the
+  // next receive() or settle().
   virtual void send(std::span<const float> from, Floats to, device::Traffic traffic) = 0;
   // Numbers of the unit come to the host, as they are behind everything that was asked for; waits for that.
   // Nothing happens where both are the same numbers. Throws what an operation has thrown.

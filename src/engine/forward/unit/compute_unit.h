@@ -24,7 +24,8 @@ struct ExpertWork {
   std::size_t rows = 0;                     // tokens
   // (rows, ·) the tokens' rows in the forms of gate and up; a unit that gathers takes those of the event.
   kernels::ArrangedInputs inputs{};
-  float* out = nullptr;  // (rows, d)
+  float* out = nullptr;       // (rows, d) on the host …
+  std::size_t first_row = 0;  // … and the first of them among the rows of the event
   // Biases, as in Mlp.
   std::span<const float> gate_bias = {}, up_bias = {}, down_bias = {};
   std::span<const std::uint32_t> tokens = {};  // (rows) of the event
@@ -35,7 +36,7 @@ struct UnitEvent {
   std::uint32_t layer = 0;  // sparse
   const experts::DevicePlan& plan;
   std::size_t tokens = 0;
-  kernels::ArrangedInputs inputs{};  // (tokens, ·) in the forms that experts read
+  kernels::ArrangedInputs inputs{};  // (tokens, ·) in the forms that experts read; the host's
 };
 
 // Thread-compatible. Calls come in this order for each event:

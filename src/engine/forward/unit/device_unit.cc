@@ -31,6 +31,7 @@ std::span<const std::byte> bytes_of(const float* floats, std::size_t count) {
 struct DeviceUnit::Launch {
   fetch::DeviceStore::Use expert;
   std::size_t way = 0, event_tokens = 0;
+  Address out;
   std::vector<std::uint32_t> tokens;
   bool gate_bias = false, up_bias = false, down_bias = false;
 };
@@ -57,14 +58,15 @@ DeviceUnit::Layout DeviceUnit::lay_out(Address begin, const kernels::Context& ke
     const kernels::InputFormRow& row = kernels::input_form(form);
     inner = std::max(inner, row.floats(f));
     const Bytes bytes = t * row.floats(d) * sizeof(float);
-    const Address inputs = take(bytes);
+    const Address inputs = parts.dense_there ? Address{} : take(bytes);
     layout.forms.push_back({form, row.floats(d), inputs, take(bytes)});
   });
   layout.gate = take(t * f * sizeof(float));
   layout.up = take(t * f * sizeof(float));
   layout.inner_row = inner;
   layout.inner = take(t * inner * sizeof(float));
-  for (Address& rows : layout.rows) rows = take(t * d * sizeof(float));
+  if (!parts.dense_there)
+    for (Address& rows : layout.rows) rows = take(t * d * sizeof(float));
   for (Address& biases : layout.biases) biases = take((2 * f + d) * sizeof(float));
   layout.scratch_bytes = kernels::Scratch::bytes(kernels, parts.scratch);
   layout.scratch = take(layout.scratch_bytes);
@@ -83,6 +85,7 @@ DeviceUnit::DeviceUnit(device::Device& device, const UnitParts& parts,
       hidden_(parts.config.hidden),
       width_(parts.config.moe.width),
       most_tokens_(parts.tokens),
+      dense_there_(parts.dense_there),
       scratch_shape_(parts.scratch),
       store_(device, parts.store, options),
       memory_(
@@ -91,12 +94,20 @@ DeviceUnit::DeviceUnit(device::Device& device, const UnitParts& parts,
 
 DeviceUnit::~DeviceUnit() { abandon_event(); }
 
+void DeviceUnit::join(const Workspace& dense) {
+  SLUICE_CHECK(dense_there_);
+  for (Form& form : layout_.forms) form.inputs = dense.arranged[static_cast<std::size_t>(form.form)].at;
+  event_rows_ = dense.expert_rows.at;
+  layout_.rows.fill(event_rows_);  // of samples
+}
+
 void DeviceUnit::begin_event(const UnitEvent& event) {
   SLUICE_CHECK(event.tokens <= most_tokens_, std::to_string(event.tokens));
   tokens_ = event.tokens;
   launches_ = 0;
   store_.begin(event.layer, event.plan);
-  if (event.plan.uses.empty()) return;
+  needed_ = !event.plan.uses.empty();
+  if (!needed_ || dense_there_) return;
   for (const Form& form : layout_.forms) {
     const float* const inputs = event.inputs[static_cast<std::size_t>(form.form)];
     sent_.push_back(
@@ -123,13 +134,15 @@ std::array<Event, 3> DeviceUnit::send_biases(const ExpertWork& work, std::size_t
 void DeviceUnit::compute(const ExpertWork& work, std::optional<fetch::ExpertStore::Pin> pin,
                          const HostWorkspace& /*host*/) {
   const std::size_t way = launches_++ % kLaunches;
-  Launch launch{.expert = pin ? store_.use(std::move(*pin)) : store_.use(work.id),
-                .way = way,
-                .event_tokens = tokens_,
-                .tokens = {work.tokens.begin(), work.tokens.end()},
-                .gate_bias = !work.gate_bias.empty(),
-                .up_bias = !work.up_bias.empty(),
-                .down_bias = !work.down_bias.empty()};
+  Launch launch{
+      .expert = pin ? store_.use(std::move(*pin)) : store_.use(work.id),
+      .way = way,
+      .event_tokens = tokens_,
+      .out = dense_there_ ? event_rows_ + work.first_row * hidden_ * sizeof(float) : layout_.rows[way],
+      .tokens = {work.tokens.begin(), work.tokens.end()},
+      .gate_bias = !work.gate_bias.empty(),
+      .up_bias = !work.up_bias.empty(),
+      .down_bias = !work.down_bias.empty()};
   device::Stream& stream = device_.compute();
   for (const Event& bias : send_biases(work, way)) stream.wait(bias);
   stream.wait(ways_[way].free);
@@ -140,6 +153,10 @@ void DeviceUnit::compute(const ExpertWork& work, std::optional<fetch::ExpertStor
       {[this, launch = std::move(launch)](const Access& access) { run(launch, access); }, weights});
   const Event done = stream.record();
   store_.used(work.id, done);
+  if (dense_there_) {
+    ways_[way].free = done.settled();
+    return;
+  }
   const std::span<float> rows(work.out, work.rows * hidden_);
   returned_.push_back(
       device_.link().copy_back(layout_.rows[way], std::as_writable_bytes(rows), Traffic::kResult, done));
@@ -172,7 +189,7 @@ void DeviceUnit::run(const Launch& launch, const Access& access) const {
   mlp.gate = meant(view.gate);
   mlp.up = meant(view.up);
   mlp.down = meant(view.down);
-  mlp.out = floats(layout_.rows[launch.way], rows * hidden_);
+  mlp.out = floats(launch.out, rows * hidden_);
   const float* const biases = floats(layout_.biases[launch.way], 2 * width_ + hidden_);
   if (launch.gate_bias) mlp.gate_bias = {biases, width_};
   if (launch.up_bias) mlp.up_bias = {biases + width_, width_};
@@ -199,7 +216,7 @@ void DeviceUnit::release_pins(fetch::ExpertStore& store) {
 }
 
 void DeviceUnit::finish_event() {
-  if (sent_.empty()) return store_.finish_event();  // the device was not needed
+  if (!needed_) return store_.finish_event();
   for (const auto* tickets : {&sent_, &returned_})
     for (const Ticket& ticket : *tickets) ticket.event().settled().wait();
   device_.compute().synchronize();

@@ -1,5 +1,5 @@
 // A device as a compute unit: activations go down its link, experts are computed on its stream, rows come
-// back. Dense layers stay on the host.
+// back. Or the dense part is computed there, too, and neither crosses.
 #pragma once
 
 #include <array>
@@ -23,7 +23,8 @@ namespace sluice::engine {
 // The device computes with the kernels of this program, in its own memory and with its own threads; so its
 // rows have the host's bits. Weights come through a DeviceStore. Each event sends the tokens' inputs down
 // once, in the forms that experts read (Traffic::kDemand, as biases are), and each expert's rows up
-// (kResult) as soon as they are computed. The caller does not wait before finish_event().
+// (kResult) as soon as they are computed. The caller does not wait before finish_event(). With the dense part
+// on the device (join) inputs are there already, and rows stay among those of the event.
 //
 // The device's memory holds, beside experts, what activation_bytes() says. Thread-compatible. References
 // must outlive it.
@@ -34,6 +35,10 @@ class DeviceUnit final : public ComputeUnit {
   ~DeviceUnit() override;
   // `pool`: of as many threads as the device's.
   static Bytes activation_bytes(ThreadPool& pool, const UnitParts& parts);
+
+  // The dense part is computed here: where its activations are. REQUIRES: UnitParts::dense_there; before the
+  // first event.
+  void join(const Workspace& dense);
 
   // For measurements, while no event runs and none has run. put_sample() copies an expert; compute_sample()
   // computes it for some tokens, of which nobody sees the rows. The others copy into memory that nothing
@@ -69,10 +74,10 @@ class DeviceUnit final : public ComputeUnit {
   };
   // Where activations are in the device's memory. T tokens, d = hidden, f = width of an expert.
   struct Layout {
-    std::vector<Form> forms;                        // (T, floats) each
+    std::vector<Form> forms;                        // (T, floats) each; without inputs if they are there
     device::Address gate, up;                       // (T, f)
     device::Address inner;                          // (T, largest form of f)
-    std::array<device::Address, kLaunches> rows;    // (T, d)
+    std::array<device::Address, kLaunches> rows;    // (T, d); none if rows stay
     std::array<device::Address, kLaunches> biases;  // (f), (f), (d)
     device::Address scratch;
     Bytes inner_row = 0, scratch_bytes = 0, bytes = 0;
@@ -93,14 +98,17 @@ class DeviceUnit final : public ComputeUnit {
   const kernels::Context kernels_;
   const codec::SliceView low_view_;
   const std::size_t hidden_, width_, most_tokens_;
+  const bool dense_there_;
   const kernels::ScratchShape scratch_shape_;
   fetch::DeviceStore store_;
   device::Block memory_;
   Layout layout_;
+  device::Address event_rows_;  // of the dense part's activations, if it is here
   fetch::DeviceView sample_;
   float little_ = 0;  // what copy_little() copies
   // The running event:
   std::size_t tokens_ = 0, launches_ = 0;
+  bool needed_ = false;
   std::vector<device::Ticket> sent_, returned_;
   std::array<Way, kLaunches> ways_;
 };
