@@ -168,12 +168,12 @@ TEST_F(CgroupBudgetTest, APromptOf1500TokensStaysInside32MiB) {
   expect_budget_kept({"run", kModel, "--tokens", tokens, "-n", "8"});
 }
 
-// Ten sequences of 1,000 tokens, one after the other, beside a device with a budget of its own, which is memory
-// of this process, too.
+// Ten sequences of 1,000 tokens, one after the other, beside a device with a budget of its own, which is
+// memory of this process, too.
 TEST_F(CgroupBudgetTest, AHostAndADeviceKeepTheirBudgetsWhereverTheDensePartIs) {
   const testing::ScratchDirectory scratch;
   const std::string text = scratch.path() + "/text";
-  std::string words(60000, ' ');
+  std::string words(40000, ' ');
   std::ifstream(kModel + "/eval.txt").read(words.data(), static_cast<std::streamsize>(words.size()));
   std::ofstream(text) << words;
   struct Split {

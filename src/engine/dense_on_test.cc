@@ -1,5 +1,5 @@
-// Dense weights, attention and the key/value cache on a device: wherever they are, and whatever else is decided,
-// logits have the bits of the host alone.
+// Dense weights, attention and the key/value cache on a device: wherever they are, and whatever else is
+// decided, logits have the bits of the host alone.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -17,6 +17,7 @@
 #include "eval/tasks/data_file.h"
 #include "model/architecture.h"
 #include "model/config.h"
+#include "report/device_report.h"
 #include "report/energy_report.h"
 #include "report/memory_report.h"
 #include "report/progress.h"
@@ -98,26 +99,26 @@ void print(const EvalOptions& options, const Work& work, const eval::ChoiceMetri
            const engine::Engine& engine, std::size_t stepped, std::size_t resumed,
            const EnergyReport& energy) {
   if (options.engine.json) {
-    std::cout << Json{{"task", options.task},
-                      {"items", work.items.size()},
-                      {"choices", work.choices},
-                      {"tokens", work.scored},
-                      {"cut", work.cut},
-                      {"prefill", prefill_json(prompt_tokens(options, engine))},
-                      {"stepped", stepped},
-                      {"resumed", resumed},
-                      {"acc", metrics.acc.mean},
-                      {"acc_stderr", error_json(metrics.acc)},
-                      {"acc_norm", metrics.acc_norm.mean},
-                      {"acc_norm_stderr", error_json(metrics.acc_norm)},
-                      {"acc_bytes", metrics.acc_bytes.mean},
-                      {"acc_bytes_stderr", error_json(metrics.acc_bytes)},
-                      {"memory", memory_json(engine.report())},
-                      {"io", io_json(engine.report())},
-                      {"experts", experts_json(engine.report())},
-                      {"energy_model", energy.json()}}
-                     .dump()
-              << '\n';
+    Json json = {{"task", options.task},
+                 {"items", work.items.size()},
+                 {"choices", work.choices},
+                 {"tokens", work.scored},
+                 {"cut", work.cut},
+                 {"prefill", prefill_json(prompt_tokens(options, engine))},
+                 {"stepped", stepped},
+                 {"resumed", resumed},
+                 {"acc", metrics.acc.mean},
+                 {"acc_stderr", error_json(metrics.acc)},
+                 {"acc_norm", metrics.acc_norm.mean},
+                 {"acc_norm_stderr", error_json(metrics.acc_norm)},
+                 {"acc_bytes", metrics.acc_bytes.mean},
+                 {"acc_bytes_stderr", error_json(metrics.acc_bytes)},
+                 {"memory", memory_json(engine.report())},
+                 {"io", io_json(engine.report())},
+                 {"experts", experts_json(engine.report())},
+                 {"energy_model", energy.json()}};
+    add_device(json, engine.report());
+    std::cout << json.dump() << '\n';
     return;
   }
   const auto line = [](const char* name, const eval::Share& share) {

@@ -19,6 +19,7 @@
 #include "flags/open_tokenizer.h"
 #include "model/architecture.h"
 #include "model/config.h"
+#include "report/device_report.h"
 #include "report/energy_report.h"
 #include "report/memory_report.h"
 #include "report/progress.h"
@@ -193,6 +194,7 @@ void print(const EvalOptions& options, const Text& text, const Cut& cut, const e
       {"io", io_json(engine.report())},
       {"experts", experts_json(engine.report())},
       {"energy_model", energy.json()}};
+  add_device(json, engine.report());
   if (score.divergence) {
     const eval::Quantiles& kl = *score.divergence;
     json["divergence"] = {{"mean", kl.mean}, {"median", kl.median}, {"p90", kl.p90},  {"p95", kl.p95},

@@ -129,11 +129,7 @@ Json result_json(const engine::Engine& engine, const std::vector<engine::Generat
   json["memory"] = memory_json(engine.report());
   json["io"] = io_json(engine.report());
   json["experts"] = experts_json(engine.report());
-  if (const engine::RunReport run = engine.report(); run.device != nullptr) {
-    json["device"] = device_json(run);
-    json["placement"] = placement_json(run);
-    json["profile"] = device_profile_json(run);
-  }
+  add_device(json, engine.report());
   if (Json model = energy.json(); !model.is_null()) json["energy_model"] = std::move(model);
   if (engine.statistics().decode.tokens > 0 && !engine.checkpoint().slices())
     json["predicted"] = forecast_json(engine.report(), results);

@@ -173,6 +173,13 @@ Json device_profile_json(const engine::RunReport& run) {
           {"measured", !given}};
 }
 
+void add_device(Json& json, const engine::RunReport& run) {
+  if (run.device == nullptr) return;
+  json["device"] = device_json(run);
+  json["placement"] = placement_json(run);
+  json["profile"] = device_profile_json(run);
+}
+
 std::string device_figures(const engine::RunReport& run) {
   if (run.device == nullptr) return "";
   using experts::DeviceCounts;
