@@ -3,10 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <optional>
 #include <string>
 
 #include "base/files/scratch_directory.h"
+#include "base/json/json.h"
 #include "bundled_model.h"
 
 namespace sluice::program {
@@ -21,6 +24,22 @@ class PackedModelTest : public ::testing::Test {
   }
   static void TearDownTestSuite() { directory_.reset(); }
   static std::string store() { return directory_->file("fable.sluice"); }
+  // A store whose experts can be computed with as they are packed: random weights, matrices of 128 columns
+  // or a multiple, and the bundled model's tokenizer.
+  static std::string packable() {
+    const std::string path = directory_->file("packable.sluice");
+    if (std::filesystem::exists(path)) return path;
+    Json config = Json::parse(content_of(kModel + "/config.json"));
+    config["moe_intermediate_size"] = 128;
+    const std::string made = directory_->file("packable");
+    std::ofstream(directory_->file("packable.json")) << config;
+    EXPECT_EQ(run("synth " + directory_->file("packable.json") + " -o " + made + " --quiet").code, 0);
+    for (const char* name : {"tokenizer.json", "tokenizer_config.json", "generation_config.json"})
+      std::filesystem::copy_file(kModel + "/" + name, made + "/" + name,
+                                 std::filesystem::copy_options::skip_existing);
+    EXPECT_EQ(run("pack " + made + " -o " + path + " --quiet").code, 0);
+    return path;
+  }
   static std::string directory() { return directory_->path(); }
   static std::string file(const std::string& name) { return directory_->file(name); }
 

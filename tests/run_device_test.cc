@@ -227,6 +227,63 @@ TEST_F(RunDevice, PrefetchesServeTheDeviceAndChangeNoText) {
   }
 }
 
+// Two thirds of the bytes, in slots and on the link; and the host's bits whichever form slots have.
+TEST_F(RunDevice, PackedSlotsHoldMoreAndMoveLess) {
+  const std::string model = packable(), device = " --device-memory 6MiB --prefetch none" + kUnpaced;
+  const std::string asked =
+      "run " + model + " -p 'Once upon a time' -n 16 --temp 0 --memory " + memory(64) + " --ignore-eos";
+  const Json host = run_json(asked);
+  const std::string stream = device + " --placement device --device-cache lru";
+  const Json full = run_json(asked + stream + " --device-keep full --keep full"),
+             packed = run_json(asked + stream + " --device-keep packed"),
+             both = run_json(asked + stream + " --keep packed");
+  for (const Json* one : {&full, &packed, &both}) EXPECT_EQ(one->at("tokens"), host.at("tokens"));
+  const auto keep = [](const Json& run, const char* what) { return run.at("device").at("keep").at(what); };
+  EXPECT_EQ(keep(full, "form"), "full");
+  EXPECT_EQ(keep(packed, "form"), "packed");
+  EXPECT_EQ(keep(both, "form"), "packed");
+  const double slot = keep(packed, "slot_bytes").get<double>() / keep(full, "slot_bytes").get<double>(),
+               copy = keep(packed, "copy_bytes").get<double>() / keep(full, "copy_bytes").get<double>();
+  EXPECT_LE(copy, 0.70);  // blocks of 4 KiB weigh in so small experts
+  EXPECT_LE(slot, 0.70);
+  EXPECT_GE(packed.at("device").at("slots").get<double>(), 1.4 * full.at("device").at("slots").get<double>());
+  EXPECT_LT(packed.at("device").at("link").at("demand"), full.at("device").at("link").at("demand"));
+  EXPECT_LE(packed.at("device").at("memory").at("peak"), packed.at("device").at("memory").at("budget"));
+
+  const std::string logits = "forward " + model + " --tokens 5,9,301,77,2,1000,44 --prefill 3 -q -o ";
+  ASSERT_EQ(run(logits + file("host.npy")).code, 0);
+  for (const char* const how :
+       {" --placement device --device-slots 2", " --placement greedy --device-slots 0",
+        " --placement device --device-cache lru --device-slots 32"}) {
+    ASSERT_EQ(run(logits + file("both.npy") + kUnpaced + how + " --device-keep packed").code, 0);
+    EXPECT_EQ(content_of(file("both.npy")), content_of(file("host.npy"))) << how;
+  }
+}
+
+TEST_F(RunDevice, SaysWhySlotsAreNotPacked) {
+  const auto why = [](const std::string& flags) {
+    return run_json("plan " + flags + kUnpaced + " --device-memory 8MiB --memory " + memory(64))
+        .at("device")
+        .at("keep");
+  };
+  EXPECT_EQ(why(kModel + " --preset dali-plus --prefetch none").at("why"), "the model is not packed");
+  EXPECT_EQ(why(packable() + " --preset dali-plus --prefetch none").at("form"), "packed");
+  EXPECT_EQ(why(packable() + " --device-keep packed").at("form"), "packed");
+  EXPECT_NE(why(packable()).at("why").get<std::string>().find("the host keeps words"), std::string::npos);
+  EXPECT_NE(why(store() + " --keep packed").at("why").get<std::string>().find("decoded"), std::string::npos);
+  for (const auto& [flags, says] :
+       std::vector<std::pair<std::string, std::string>>{{kModel, "sluice pack"},
+                                                        {store(), "decoded first"},
+                                                        {packable() + " --keep full", "--keep full"},
+                                                        {packable() + " --cache zip-pools", "zip-pools"},
+                                                        {packable() + " --preset zipmoe", "zip-pools"}}) {
+    const Outcome outcome = run("run " + flags + " -p Once -n 2 --device-keep packed" + kUnpaced);
+    EXPECT_EQ(outcome.code, 2) << flags;
+    EXPECT_NE(outcome.err.find("--device-keep: slots of the device"), std::string::npos) << outcome.err;
+    EXPECT_NE(outcome.err.find(says), std::string::npos) << flags << "\n" << outcome.err;
+  }
+}
+
 TEST_F(RunDevice, RefusesWhatCannotBe) {
   const std::string request = "run " + kModel + " -p Once -n 2 ";
   const std::vector<std::pair<std::string, std::string>> refused = {
@@ -250,6 +307,8 @@ TEST_F(RunDevice, RefusesWhatCannotBe) {
       {"--device none --device-slots 3", "there is no device"},
       {"--placement greedy", "there is none"},
       {"--prefetch-size 2", "there is no device"},
+      {"--device-keep packed", "there is no device"},
+      {"--device emulated --device-keep words", "auto, full or packed"},
       {"--device emulated --prefetch none --prefetch-size 2", "nothing is prefetched"},
       {"--device emulated --prefetch dali-residual", "calibrate MODEL --residual"},
   };

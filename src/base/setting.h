@@ -33,7 +33,7 @@ class Setting {
       kFull, kTensors, kRanksOf, kRepeats, kLayers, kExperts, kDtype, kShardSize, kEmbeddingScale,
       kEmbeddingCommon, kScope, kPools, kExpertBytes, kWindow, kDelta, kDemote, kHalfLife, kMemoryExperts,
       kShape, kModel, kBudget, kQuick, kAhead, kGateInputs, kRoutingLayers, kRouting, kDeviceMemory,
-      kDeviceSlots, kDeviceCache, kWSize, kUSize, kDevice, kPrefetchSize, kResidual, kDenseOn;
+      kDeviceSlots, kDeviceCache, kWSize, kUSize, kDevice, kPrefetchSize, kResidual, kDenseOn, kDeviceKeep;
 
   static constexpr std::size_t kMarkBytes = 4;
   static constexpr char kMarkBegin = '\x1e', kMarkEnd = '\x1f';
@@ -173,7 +173,8 @@ inline constexpr Setting Setting::kDevice{114};
 inline constexpr Setting Setting::kPrefetchSize{115};
 inline constexpr Setting Setting::kResidual{116};
 inline constexpr Setting Setting::kDenseOn{117};
-inline constexpr std::size_t kSettings = 118;
+inline constexpr Setting Setting::kDeviceKeep{118};
+inline constexpr std::size_t kSettings = 119;
 
 std::string mark(Setting setting);
 std::string operator+(std::string text, Setting setting);

@@ -123,6 +123,7 @@ constexpr SettingNames kNames = {{
     {Setting::kPrefetchSize, "--prefetch-size", "prefetch_size"},
     {Setting::kResidual, "--residual", "residual"},
     {Setting::kDenseOn, "--dense-on", "dense_on"},
+    {Setting::kDeviceKeep, "--device-keep", "device_keep"},
 }};
 
 constexpr bool in_order(const SettingNames& names) {

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/files/scratch_directory.h"
 #include "engine/engine.h"
+#include "engine/run_report.h"
 #include "model/architecture.h"
 #include "model/golden_models.h"
 #include "model/pack_plan.h"
@@ -44,11 +45,18 @@ class DamagedWeights : public ::testing::TestWithParam<Math> {
     options.math = GetParam();
     options.positions = 32;
     options.dense = DenseForm::kPacked;
-    options.cache = "lru";
+    options.cache = cache_;
     options.keep = Keep::kPacked;
     options.scheduler = "serial";  // needs no profile
     options.prefetch = "none";
     options.fetch.io = fetch::IoMode::kBuffered;
+    if (device_.empty()) return options;
+    options.device = device_;
+    options.placement = "device";
+    options.device_cache = "lru";
+    options.device_slots = 4;
+    options.profile = profile_;
+    options.device_keep = DeviceKeep::kPacked;
     return options;
   }
 
@@ -85,6 +93,16 @@ class DamagedWeights : public ::testing::TestWithParam<Math> {
     }
   }
 
+  // A device computes all experts, in packed slots. Its costs are measured now, with experts that are whole.
+  void compute_on_device() {
+    device_ = "emulated:link=inf,compute=inf,latency=0us";
+    const auto checkpoint = store::open_checkpoint(store_);
+    profile_ = Engine(*checkpoint, model_, resolve(options(), *checkpoint, model_)).report().profile;
+  }
+
+  std::string device_;
+  std::optional<Profile> profile_;
+  std::string cache_ = "lru";
   const sluice::testing::ScratchDirectory scratch_;
   const std::string store_ = scratch_.path() + "/m.sluice";
   model::Model model_;
@@ -110,6 +128,38 @@ TEST_P(DamagedWeights, OfAnExpertFileAndBytesAreNamed) {
     if (expert.layer == 0) damaged.push_back(damage_chunk(store_, expert.up.tensor, Damage::kCodes));
   ASSERT_FALSE(damaged.empty());
   expect_error_of_steps(damaged.front().file, damaged);
+}
+
+// The bytes cross the link as they are stored, and the device finds the codes.
+TEST_P(DamagedWeights, OfAnExpertThatADeviceComputesFileAndBytesAreNamed) {
+  compute_on_device();
+  std::vector<DamagedChunk> damaged;
+  for (const model::ExpertPieces& expert : model_.experts)
+    if (expert.layer == 0) damaged.push_back(damage_chunk(store_, expert.up.tensor, Damage::kCodes));
+  expect_error_of_steps(damaged.front().file, damaged);
+}
+
+// The host has given them up: the experts are named.
+TEST_P(DamagedWeights, OnADeviceAloneExpertsAreNamed) {
+  cache_ = "none";
+  compute_on_device();
+  for (const model::ExpertPieces& expert : model_.experts)
+    if (expert.layer == 0) damage_chunk(store_, expert.up.tensor, Damage::kCodes);
+  const auto checkpoint = store::open_checkpoint(store_);
+  Engine engine(*checkpoint, model_, resolve(options(), *checkpoint, model_));
+  const auto sequence = engine.new_sequence();
+  for (int i = 0; i < 3; ++i) {
+    try {
+      engine.decode(*sequence, 3);
+      FAIL() << i;
+    } catch (const Error& error) {
+      SCOPED_TRACE(error.what());
+      EXPECT_EQ(error.kind(), ErrorKind::kCorrupt);
+      EXPECT_FALSE(error.where().empty());
+      EXPECT_THAT(error.fix_text(), HasSubstr("sluice verify"));
+    }
+    EXPECT_EQ(sequence->length(), 0u);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Products, DamagedWeights, ::testing::Values(Math::kF32, Math::kAuto),

@@ -49,6 +49,7 @@ EngineDevice::EngineDevice(const EnginePlan& plan, const UnitParts& parts, const
       prefetch_size_(plan.device->prefetch_size),
       most_tokens_(static_cast<std::uint32_t>(parts.tokens)),
       seed_(plan.seed),
+      slot_form_(plan.device->slot_form),
       expert_bytes_(parts.store.bytes_per_expert()),
       memory_(plan_of(*plan.device, needs)) {
   check_speed(spec_, expert_bytes_);
@@ -58,7 +59,8 @@ EngineDevice::EngineDevice(const EnginePlan& plan, const UnitParts& parts, const
   options.fault = plan.device->fault;
   device_ = device::make_emulated_device(std::move(options));
   unit_ = std::make_unique<DeviceUnit>(
-      *device_, parts, fetch::DeviceStoreOptions{memory_.slots * layers_, memory_.staging_slots});
+      *device_, parts,
+      fetch::DeviceStoreOptions{memory_.slots * layers_, memory_.staging_slots, slot_form_.packed});
 }
 
 std::string EngineDevice::name() const {

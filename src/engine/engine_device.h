@@ -51,6 +51,7 @@ class EngineDevice {
   device::LaneCounters computed() const;
   const device::EmulatedSpec& spec() const { return spec_; }
   const DeviceMemoryPlan& memory() const { return memory_; }
+  const SlotChoice& slot_form() const { return slot_form_; }
   // The expert has a slot, though its copy may be under way.
   bool holds(experts::ExpertId id) const { return unit_->store().stays(id); }
   const fetch::DeviceStoreCounters& copies() const { return unit_->store().counters(); }
@@ -60,6 +61,7 @@ class EngineDevice {
   const std::uint32_t layers_, experts_, top_k_, prefetch_size_;
   const std::uint32_t most_tokens_;
   const std::uint64_t seed_;
+  const SlotChoice slot_form_;
   const Bytes expert_bytes_;
   std::unique_ptr<device::Device> device_;
   DeviceMemoryPlan memory_;

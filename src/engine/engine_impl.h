@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/machine/thread_pool.h"
@@ -82,6 +83,7 @@ class Engine::Impl {
   // engine_profile.cc: costs that policies need, given or measured.
   void make_profile();
   void measure_with(const std::function<void(const MeasureTools&)>& measure);
+  std::string_view link_view() const;  // DeviceProfile::view of this run. REQUIRES: a device
   DeviceProfile measured_device(const MeasureTools& tools, const MeasureOptions& options);
   void check_residual() const;  // Error(kInvalid): it is of another model
   // Called with the error of a step: adds the place of impossible codes of dense weights.

@@ -15,8 +15,15 @@ constexpr std::size_t kStartRepeats = 9, kDeviceStartRepeats = 5;
 
 // A profile that the user names must say what the device costs: otherwise decisions would depend on what this
 // start measures.
-void check_device(const Profile& profile, const EngineDevice& device) {
-  if (profile.device && profile.device->device == device.name()) return;
+void check_device(const Profile& profile, const EngineDevice& device, std::string_view view) {
+  if (profile.device && profile.device->device == device.name() && profile.device->view == view) return;
+  if (profile.device && profile.device->device == device.name())
+    throw Error(ErrorKind::kInvalid, "the profile was measured with experts that cross the link otherwise")
+        .in(mark(Setting::kProfile))
+        .expected("experts as " + std::string(view))
+        .found(profile.device->view.empty() ? "none said" : profile.device->view)
+        .fix("measure again with " + Setting::kKeep + " and " + Setting::kDeviceKeep +
+             " as this run has them");
   throw Error(ErrorKind::kInvalid, profile.device ? "the profile was measured with another device"
                                                   : "the profile has no costs of a device")
       .in(mark(Setting::kProfile))
@@ -44,7 +51,7 @@ void Engine::Impl::make_profile() {
   const ProfiledModel model = profiled_model(checkpoint_, model_, *experts_);
   if (plan_.profile && !plan_.profile_if_it_fits) {
     check_profile(*plan_.profile, model, machine(), mark(Setting::kProfile));
-    if (device_) check_device(*plan_.profile, *device_);
+    if (device_) check_device(*plan_.profile, *device_, link_view());
   }
   if (plan_.profile && fits(*plan_.profile, model, machine())) {
     profile_ = plan_.profile;
@@ -55,10 +62,16 @@ void Engine::Impl::make_profile() {
         .repeats = kStartRepeats, .seed = plan_.seed, .sample_bytes = std::clamp(part, 4 * kMiB, 32 * kMiB)};
     measure_with([&](const MeasureTools& tools) { profile_ = measure_profile(tools, machine(), options); });
   }
-  if (!device_ || (profile_->device && profile_->device->device == device_->name())) return;
+  if (!device_ || (profile_->device && profile_->device->device == device_->name() &&
+                   profile_->device->view == link_view()))
+    return;
   measure_with([&](const MeasureTools& tools) {
     profile_->device = measured_device(tools, {.repeats = kDeviceStartRepeats, .seed = plan_.seed});
   });
+}
+
+std::string_view Engine::Impl::link_view() const {
+  return plan_.device->copies_packed ? kPackedView : kWordsView;
 }
 
 ProfiledMachine Engine::Impl::machine() const {
@@ -83,7 +96,7 @@ Profile Engine::Impl::measure(const MeasureOptions& options) {
 }
 
 DeviceProfile Engine::Impl::measured_device(const MeasureTools& tools, const MeasureOptions& options) {
-  return measure_device(tools, device_->unit(), device_->name(), options);
+  return measure_device(tools, device_->unit(), device_->name(), plan_.device->copies_packed, options);
 }
 
 void Engine::Impl::measure_with(const std::function<void(const MeasureTools&)>& measure) {

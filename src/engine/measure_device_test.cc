@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -38,7 +39,8 @@ class Opened {
   explicit Opened(const std::string& path)
       : checkpoint_(store::open_checkpoint(path)), model_(model::describe_model(*checkpoint_)) {}
 
-  std::unique_ptr<Engine> engine(const std::string& device, std::optional<Profile> profile = {}) const {
+  std::unique_ptr<Engine> engine(const std::string& device, std::optional<Profile> profile = {},
+                                 const std::function<void(EngineOptions&)>& change = {}) const {
     EngineOptions options;
     options.threads = 2;
     options.memory = 256 * kMiB;
@@ -48,6 +50,7 @@ class Opened {
     options.device_slots = 1;
     options.profile = std::move(profile);
     options.fetch.io = fetch::IoMode::kBuffered;
+    if (change) change(options);
     return std::make_unique<Engine>(*checkpoint_, model_, resolve(options, *checkpoint_, model_));
   }
 
@@ -89,7 +92,7 @@ TEST(MeasureDevice, EveryModelHasCosts) {
   EXPECT_GE(models, 12);
 }
 
-// Packed experts cross the link packed and are computed so; of another codec they cross as words.
+// Experts cross the link as words; packed where the host keeps them so and computes with them so.
 TEST(MeasureDevice, ExpertsAreInTheViewThatIsComputedWith) {
   const sluice::testing::ScratchDirectory directory;
   for (const std::string codec : {"native", "zstd"}) {
@@ -97,12 +100,27 @@ TEST(MeasureDevice, ExpertsAreInTheViewThatIsComputedWith) {
     const std::string store = directory.file(codec + ".sluice");
     store::PackOptions options;
     options.codec = codec;
+    options.keep_columns = true;
     store::pack(kFable, store, model::pack_plan(*store::open_checkpoint(kFable)), options);
     const auto engine = Opened(store).engine(kUnpaced);
     const Profile profile = *engine->report().profile;
     check(profile.device.value());
     const Bytes packed = profile.model.sm + profile.model.exp;
-    EXPECT_EQ(profile.device->expert, engine->report().experts.can_be_packed() ? packed : profile.model.full);
+    EXPECT_EQ(profile.device->view, "words");
+    EXPECT_EQ(profile.device->expert, profile.model.full);
+    if (codec != "native") continue;
+    const auto as_packed =
+        Opened(store).engine(kUnpaced, {}, [](EngineOptions& options) { options.keep = Keep::kPacked; });
+    const Profile other = *as_packed->report().profile;
+    ASSERT_TRUE(as_packed->report().experts.can_be_packed());
+    EXPECT_EQ(other.device->view, "packed");
+    EXPECT_LE(other.device->expert, packed);  // which is that of the largest
+    EXPECT_GT(other.device->expert, packed * 9 / 10);
+    EXPECT_LT(packed, profile.model.full * 4 / 5);  // these have blocks of 4 KiB to fill
+    EXPECT_LT(as_packed->report().device->memory().expert, engine->report().device->memory().expert * 4 / 5);
+    // Costs of the other view do not decide.
+    EXPECT_THAT(error_of([&] { Opened(store).engine(kUnpaced, other); }),
+                HasSubstr("cross the link otherwise"));
   }
 }
 

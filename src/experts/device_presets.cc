@@ -24,6 +24,7 @@ constexpr DevicePreset kPresets[] = {
      .device_cache = "workload-ema",
      .placement = "ratio-prefix",
      .prefetch = "dali-residual",
+     .packed_slots = true,
      .source = "ours, after DALI"},
     {.name = "d-naive", .device_cache = "none", .placement = "cpu", .source = kDali},
     {.name = "d-greedy", .device_cache = "none", .placement = "greedy", .source = kDali},

@@ -227,7 +227,8 @@ Json to_json(const engine::Engine& engine, std::size_t positions) {
 // Whatever the user chose is planned as it would run.
 void choose_pools(const EngineFlags& flags, bool sliced, engine::EngineOptions& settings) {
   const bool chosen = (!flags.preset.empty() && flags.preset != "auto") || !flags.cache.empty();
-  if (chosen || sliced || flags.keep != "full") return;
+  const bool words = flags.keep != "packed" && flags.device_keep != "packed";
+  if (chosen || sliced || !words) return;
   settings.preset = "zipmoe";
   if (settings.prefetch.empty()) settings.prefetch = "stream";  // as `run` does
 }

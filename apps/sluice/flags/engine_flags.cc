@@ -149,6 +149,14 @@ void add_device_choice(Command& command, EngineFlags& flags, const std::string& 
                   "Dense weights and the key/value cache are, and attention is computed, on the: host (the "
                   "default), device, auto (the device where they fit)")
       ->group(kDeviceGroup);
+  command
+      .add_option(
+          Setting::kDeviceKeep, &flags.device_keep,
+          "Experts stay on the device as: full; packed, two thirds of the memory and of each copy, for "
+          "stores of codec native, and the host then keeps them so, too; auto, which is as the host "
+          "keeps them")
+      ->group(kDeviceGroup)
+      ->show_default();
 }
 
 void add_device_flags(Command& command, EngineFlags& flags) {
@@ -274,11 +282,11 @@ void add_engine_flags(Command& command, EngineFlags& flags, const EngineHelp& he
       ->group(machine)
       ->show_default();
   command
-      .add_option(Setting::kKeep, &flags.keep,
-                  "Experts stay in memory as: full, or packed (smaller; of codec native computed with as "
-                  "they are, else decoded at each use)")
-      ->group(machine)
-      ->show_default();
+      .add_option(
+          Setting::kKeep, &flags.keep,
+          "Experts stay in memory as: full, or packed (smaller; of codec native computed with as "
+          "they are, else decoded at each use); default: full, or packed where a device keeps them so")
+      ->group(machine);
   command
       .add_option(
           Setting::kDense, &flags.dense,
@@ -407,7 +415,7 @@ engine::EngineOptions engine_options(const EngineFlags& flags) {
   options.cache = flags.cache;
   options.cache_scope = engine::parse_cache_scope(flags.cache_scope);
   if (!flags.capacity.empty()) options.cache_bytes = parse_capacity(flags.capacity);
-  options.keep = engine::parse_keep(flags.keep);
+  if (!flags.keep.empty()) options.keep = engine::parse_keep(flags.keep);
   options.dense = engine::parse_dense(flags.dense);
   options.scheduler = flags.scheduler;
   options.prefetch = flags.prefetch;
@@ -415,6 +423,7 @@ engine::EngineOptions engine_options(const EngineFlags& flags) {
   options.device = flags.device;
   options.device_cache = flags.device_cache;
   if (!flags.dense_on.empty()) options.dense_on = engine::parse_dense_on(flags.dense_on);
+  options.device_keep = engine::parse_device_keep(flags.device_keep);
   if (!flags.device_memory.empty())
     options.device_memory = parse_size(flags.device_memory, mark(Setting::kDeviceMemory));
   if (flags.device_slots) options.device_slots = static_cast<std::uint32_t>(*flags.device_slots);

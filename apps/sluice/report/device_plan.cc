@@ -79,8 +79,8 @@ std::vector<ReportRow> device_plan_rows(const engine::RunReport& run, std::uint3
                       ? fmt::format("dense {}, kv {}, ", format_bytes(memory.dense), format_bytes(memory.kv))
                       : "",
                   format_bytes(memory.activations), format_bytes(memory.staging),
-                  format_bytes(memory.experts), memory.slots, experts,
-                  format_bytes(run.experts.bytes_per_expert())));
+                  format_bytes(memory.experts), memory.slots, experts, format_bytes(memory.expert)));
+  row("slots", slots_text(run));
   row("", std::string(
               device.has_dense()
                   ? "dense weights and the key/value cache are on the device, which computes attention, "
@@ -112,6 +112,7 @@ Json device_plan_json(const engine::RunReport& run, std::uint32_t tokens) {
               {"staging", memory.staging},
               {"experts", memory.experts}}}}},
           {"slots", memory.slots},
+          {"keep", slots_json(run)},
           {"dense_on", run.device->has_dense() ? "device" : "host"},
           {"rests", run.device->rests()},
           {"decode", to_json(forecasts.decode)},

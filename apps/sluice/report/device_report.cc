@@ -7,9 +7,12 @@
 
 #include "base/bytes.h"
 #include "base/duration.h"
+#include "base/setting.h"
 #include "device/device.h"
 #include "engine/engine_device.h"
+#include "engine/plan/device_profile.h"
 #include "engine/plan/engine_plan.h"
+#include "engine/plan/profile.h"
 #include "engine/run_report.h"
 #include "engine/watch/statistics.h"
 #include "experts/decision_log.h"
@@ -93,6 +96,22 @@ std::string resting_reason(const engine::RunReport& run) {
       format_duration(costs.device.transfer));
 }
 
+std::string slots_text(const engine::RunReport& run) {
+  const engine::EngineDevice& device = *run.device;
+  const engine::DeviceProfile& profile = run.profile.value().device.value();
+  return fmt::format("{}: {}; {} a slot, {} a copy ({})", device.slot_form().packed ? "packed" : "full",
+                     with_names(device.slot_form().why), format_bytes(device.memory().expert),
+                     format_bytes(profile.expert), profile.view);
+}
+
+Json slots_json(const engine::RunReport& run) {
+  const engine::EngineDevice& device = *run.device;
+  return {{"form", device.slot_form().packed ? "packed" : "full"},
+          {"why", with_names(device.slot_form().why)},
+          {"slot_bytes", device.memory().expert},
+          {"copy_bytes", run.profile.value().device.value().expert}};
+}
+
 Json device_json(const engine::RunReport& run) {
   const engine::EngineDevice& device = *run.device;
   const device::Accountant& accountant = device.accountant();
@@ -113,6 +132,7 @@ Json device_json(const engine::RunReport& run) {
           {"memory", {{"budget", device.memory().budget}, {"peak", accountant.peak()}, {"by_name", by_name}}},
           {"slots", device.memory().slots},
           {"dense_on", device.has_dense() ? "device" : "host"},
+          {"keep", slots_json(run)},
           {"link", bytes},
           {"busy_s", computed.busy_s},
           {"idle_share", device_idle_share(run)},

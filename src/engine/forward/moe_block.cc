@@ -10,6 +10,7 @@
 #include "engine/forward/unit/stream_all.h"
 #include "engine/session/sequence.h"
 #include "experts/core/state_order.h"
+#include "kernels/products/packed/packed_matmul.h"
 
 namespace sluice::engine {
 namespace {
@@ -324,7 +325,12 @@ void MoeBlock::record(experts::ExpertId id, std::chrono::steady_clock::time_poin
 
 void MoeBlock::finish_device() {
   Stopwatch waiting;
-  device_->finish_event();
+  try {
+    device_->finish_event();
+  } catch (const Error& error) {
+    if (kernels::is_damaged_weight(error)) throw_damage_on_device(error);
+    throw;
+  }
   statistics_.now().device_wait_s += waiting.lap();
 }
 

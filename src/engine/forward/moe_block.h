@@ -99,6 +99,7 @@ class MoeBlock {
   std::chrono::steady_clock::time_point now() const;  // only if recording
   void record(experts::ExpertId id, std::chrono::steady_clock::time_point begin);
   void finish_device();
+  [[noreturn]] void throw_damage_on_device(const Error& error) const;
   void combine(const experts::Routing& routing, const Workspace& w);
   // Names to the store what the next sparse layer may need; once more when this one is `computed`.
   void look_ahead(std::size_t layer, model::Role norm, const Step& step, const Workspace& w, bool computed);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "base/error.h"
@@ -132,6 +133,19 @@ void MoeBlock::start_device(std::size_t layer, std::size_t tokens, const Workspa
   std::ranges::sort(here, {}, place);
   for (fetch::ExpertStore::Pin& pin : here) compute_expert(std::move(pin), tokens, w);
   if (decider_->prefetches_to_device()) device_->prefetch(ahead_);
+}
+
+// The bytes may be in the host's memory, too, and then name their place in a file. Else the experts that the
+// device has computed are all that is known.
+void MoeBlock::throw_damage_on_device(const Error& error) const {
+  std::string experts;
+  for (const experts::DeviceUse& use : plan_->uses) {
+    store_.check_codes(use.id);
+    experts += (experts.empty() ? "" : ", ") + std::to_string(use.id.index);
+  }
+  Error placed = error;
+  throw placed.in("layer " + std::to_string(layer_) + ", on the device: expert " + experts)
+      .fix("run `sluice verify`, then pack the model again");
 }
 
 void MoeBlock::compute_on_device(experts::ExpertId id, std::optional<fetch::ExpertStore::Pin> pin,

@@ -39,6 +39,7 @@ DeviceMemoryPlan plan_device_memory(std::optional<Bytes> budget, std::optional<s
   plan.dense = needs.dense;
   plan.kv = needs.kv;
   plan.activations = needs.activations;
+  plan.expert = needs.expert;
   plan.staging_slots = kLeastStaging + needs.prefetch;
   plan.staging = plan.staging_slots * needs.expert;
   plan.minimum = least_device_memory(needs);

@@ -31,6 +31,7 @@ struct DeviceMemoryPlan {
   Bytes context = 0, dense = 0, kv = 0, activations = 0, staging = 0, experts = 0;
   std::uint32_t slots = 0;  // of a layer; at most its experts
   std::uint32_t staging_slots = kLeastStaging;
+  Bytes expert = 0;   // a slot, and a staging buffer
   Bytes minimum = 0;  // that would do, without any slot
   Bytes slot = 0;     // of one expert in every layer
   // Slots of a layer if the device had so many bytes and `most` experts in a layer.

@@ -94,6 +94,7 @@ void DeviceProfile::put_costs(experts::ExpertCosts& costs) const {
 
 Json to_json(const DeviceProfile& profile) {
   return {{"name", profile.device},
+          {"view", profile.view},
           {"expert", profile.expert},
           {"row", profile.row},
           {"host", to_json(profile.host)},
@@ -106,7 +107,10 @@ Json to_json(const DeviceProfile& profile) {
 
 DeviceProfile device_profile_of(const JsonObject& object) {
   const JsonObject link = object.object("link");
+  const std::string view = object.string_or("view", "");
+  if (!view.empty() && view != kWordsView && view != kPackedView) object.fail("view", "words or packed");
   return {.device = object.string("name"),
+          .view = view,
           .expert = static_cast<Bytes>(object.integer("expert", 1, kMostBytes)),
           .row = static_cast<Bytes>(object.integer("row", 1, kMostBytes)),
           .host = rising_times(object, "host"),

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -30,9 +31,13 @@ struct LinkSpeed {
   double seconds(Bytes bytes) const { return latency_s + static_cast<double>(bytes) / bytes_per_s; }
 };
 
+// How experts cross the link, and what both units compute from.
+inline constexpr std::string_view kWordsView = "words", kPackedView = "packed";
+
 struct DeviceProfile {
   std::string device;    // its whole specification, as device::to_text() has it
-  Bytes expert = 0;      // that a copy of an expert moves, in the view that is computed with
+  std::string view;      // one of these; empty: a profile that does not say
+  Bytes expert = 0;      // that a copy of an expert moves, in that view
   Bytes row = 0;         // of one token's hidden state
   TimesOfTokens host;    // computing one expert on the host, while the device copies and computes …
   TimesOfTokens run;     // … and on the device, while the host computes. Times do not fall with the tokens

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/setting.h"
+#include "engine/plan/device_choice.h"
 #include "engine/plan/gate_residual.h"
 #include "experts/device_presets.h"
 #include "experts/routing/routing_script.h"
@@ -21,8 +22,6 @@ using experts::PrecisionMode;
 
 // Ours, where a device is given and nothing else: both follow the measured costs and the work of experts.
 constexpr std::string_view kDevicePlacement = "ratio-prefix", kDeviceCache = "workload-ema";
-
-bool has_device(const EngineOptions& options) { return !options.device.empty() && options.device != "none"; }
 
 // docs/slicemoe.md has its cost.
 constexpr kernels::ActivationForm kUsualActivations = kernels::ActivationForm::kInt8;
@@ -123,47 +122,6 @@ void complete(PolicyPlan& policies, Keep keep, const ModelFacts& facts) {
     limits.low = limits.high = policies.kept;
 }
 
-// Empty: there is none.
-std::optional<DeviceChoice> device_of(const EngineOptions& options, const ModelFacts& facts) {
-  const auto refuse = [](Setting setting, const std::string& message, const std::string& fix) {
-    throw Error(ErrorKind::kUsage, message).in(setting).fix(fix);
-  };
-  if (!has_device(options)) {
-    const std::pair<bool, Setting> given[] = {{options.device_memory.has_value(), Setting::kDeviceMemory},
-                                              {options.device_slots.has_value(), Setting::kDeviceSlots},
-                                              {options.dense_on.has_value(), Setting::kDenseOn},
-                                              {options.prefetch_size.has_value(), Setting::kPrefetchSize},
-                                              {!options.device_cache.empty(), Setting::kDeviceCache}};
-    for (const auto& [is_given, setting] : given)
-      if (is_given)
-        refuse(setting, "there is no device", "leave it out, or give " + Setting::kDevice + " emulated");
-    return std::nullopt;
-  }
-  if (!facts.has_experts)
-    refuse(Setting::kDevice, "a device computes routed experts, and this model has none", "leave it out");
-  if (facts.has_encoder)
-    refuse(Setting::kDevice, "a device computes experts of decoders without an encoder", "leave it out");
-  return DeviceChoice{device::parse_emulated_spec(options.device, mark(Setting::kDevice)),
-                      options.device_memory, options.device_slots, options.dense_on.value_or(DenseOn::kHost)};
-}
-
-// 0 where nothing is prefetched.
-std::uint32_t prefetch_size_of(const EngineOptions& options, const PolicyPlan& policies,
-                               const ModelFacts& facts) {
-  if (policies.prefetch->name == "none") {
-    if (!options.prefetch_size) return 0;
-    throw Error(ErrorKind::kUsage, "nothing is prefetched")
-        .in(Setting::kPrefetchSize)
-        .expected("another " + Setting::kPrefetch + " than none")
-        .found(std::to_string(*options.prefetch_size))
-        .fix("leave it out, or give " + Setting::kPrefetch + " stream");
-  }
-  const bool as_preset = policies.device_preset != nullptr && options.prefetch.empty();
-  std::uint32_t usual = as_preset ? policies.device_preset->prefetch_size : 0;
-  if (usual == 0) usual = experts::usual_prefetch_size(facts.experts);
-  return std::min(options.prefetch_size.value_or(usual), facts.experts);
-}
-
 // The preset for a device that is asked for; null: none is.
 const experts::DevicePreset* device_preset_of(const EngineOptions& options) {
   if (!experts::is_device_preset(options.preset)) return nullptr;
@@ -225,10 +183,14 @@ ModelFacts facts_of(const store::Checkpoint& checkpoint, const model::Model& mod
                    .has_encoder = model.config.has_encoder(),
                    .experts = model.config.moe.experts,
                    .top_k = model.config.moe.top_k};
-  facts.split = std::ranges::all_of(model.experts, [&](const model::ExpertPieces& pieces) {
-    return std::ranges::all_of(pieces.all(),
-                               [&](const store::Piece& piece) { return checkpoint.locate(piece).coded(); });
-  });
+  const auto all = [&](const auto& property) {
+    return std::ranges::all_of(model.experts, [&](const model::ExpertPieces& pieces) {
+      return std::ranges::all_of(
+          pieces.all(), [&](const store::Piece& piece) { return property(checkpoint.locate(piece)); });
+    });
+  };
+  facts.split = all([](const store::StoredPiece& piece) { return piece.coded(); });
+  facts.packable = all([](const store::StoredPiece& piece) { return piece.coded() && piece.own_columns; });
   return facts;
 }
 
@@ -247,7 +209,7 @@ PolicyPlan choose_policies(const EngineOptions& options, bool packed_states, boo
   const std::string_view asked = options.preset.empty() ? "auto" : std::string_view(options.preset);
   const experts::DevicePreset* const of_device = device_preset_of(options);
   const bool chosen = asked != "auto" && of_device == nullptr;
-  const bool pools = !chosen && packed_states && options.keep == Keep::kFull;
+  const bool pools = !chosen && packed_states && options.keep.value_or(Keep::kFull) == Keep::kFull;
   const experts::Preset& preset = pools ? experts::find_preset("zipmoe") : experts::host_preset(asked);
   const auto either = [](const std::string& given, std::string_view of_preset) {
     return given.empty() ? of_preset : std::string_view(given);
@@ -308,7 +270,10 @@ void check_policies(const PolicyPlan& policies, experts::Family family) {
        .residual = policies.residual != nullptr});
 }
 
-EnginePlan resolve(const EngineOptions& options, const ModelFacts& facts) {
+EnginePlan resolve(const EngineOptions& asked, const ModelFacts& facts) {
+  const SlotChoice slots = choose_slots(asked, facts);
+  EngineOptions options = asked;
+  options.keep = asked.keep.value_or(slots.packed ? Keep::kPacked : Keep::kFull);
   EnginePlan plan;
   plan.memory = options.memory;
   plan.threads = options.threads;
@@ -321,8 +286,8 @@ EnginePlan resolve(const EngineOptions& options, const ModelFacts& facts) {
   check_precision(plan.policies.precision.mode, facts);
   plan.activations = activations_of(options, facts);
   if (options.contract) plan.where_all_fits = without_loss(plan.policies, options);
-  complete(plan.policies, options.keep, facts);
-  if (plan.where_all_fits) complete(*plan.where_all_fits, options.keep, facts);
+  complete(plan.policies, *options.keep, facts);
+  if (plan.where_all_fits) complete(*plan.where_all_fits, *options.keep, facts);
   if (options.chunk == 0)
     throw Error(ErrorKind::kUsage, "unknown value").in(Setting::kChunk).expected("at least 1").found("0");
   plan.chunk = options.chunk;
@@ -332,7 +297,7 @@ EnginePlan resolve(const EngineOptions& options, const ModelFacts& facts) {
   plan.suspended_passes = options.suspended_passes;
   plan.draws = options.draws;
   plan.cache_scope = options.cache_scope;
-  plan.keep = options.keep;
+  plan.keep = *options.keep;
   plan.dense = options.dense;
   plan.profile = options.profile;
   plan.profile_if_it_fits = options.profile_if_it_fits;
@@ -347,7 +312,10 @@ EnginePlan resolve(const EngineOptions& options, const ModelFacts& facts) {
   plan.fetch = options.fetch;
   plan.second_unit = options.second_unit;
   plan.device = device_of(options, facts);
-  if (plan.device) plan.device->prefetch_size = prefetch_size_of(options, plan.policies, facts);
+  if (!plan.device) return plan;
+  plan.device->prefetch_size = prefetch_size_of(options, plan.policies, facts);
+  plan.device->slot_form = slots;
+  plan.device->copies_packed = facts.packable && plan.keep == Keep::kPacked;
   return plan;
 }
 

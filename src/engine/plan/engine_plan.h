@@ -37,6 +37,7 @@ struct ModelFacts {
   std::optional<codec::SliceBits> slices{};  // of a store of family sliced
   experts::Family family = experts::Family::kRaw;
   bool split = false;        // every expert is stored as sm and exp; true where there are no experts
+  bool packable = false;     // … and can be computed with so
   bool has_experts = false;  // routed ones
   bool has_encoder = false;
   std::uint32_t experts = 0, top_k = 0;  // of a layer, of a token
@@ -82,6 +83,12 @@ struct PolicyPlan {
   std::string played() const;
 };
 
+// What a slot of a device holds: an expert in any view, or packed, which takes two thirds of that.
+struct SlotChoice {
+  bool packed = false;
+  std::string why;
+};
+
 // A device beside the host, as asked for.
 struct DeviceChoice {
   device::EmulatedSpec spec;
@@ -91,6 +98,8 @@ struct DeviceChoice {
   std::uint32_t prefetch_size = 0;  // experts of a layer that are copied ahead; 0: none
   // For tests, as device::EmulatedOptions has it.
   std::function<device::Fault(std::uint64_t copy, Bytes moved)> fault = {};
+  SlotChoice slot_form = {};
+  bool copies_packed = false;  // experts cross the link packed; always so if slots are
 };
 
 struct EnginePlan {

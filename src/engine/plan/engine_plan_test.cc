@@ -185,5 +185,70 @@ TEST(EnginePlan, ModelsWithEncodersHaveRoomForAnInput) {
   EXPECT_EQ(resolve(with([](EngineOptions& o) { o.encoder_positions = 7; }), kWhole).encoder_positions, 0u);
 }
 
+// Slots hold experts packed only where the host keeps them so, which it then does by itself.
+TEST(EnginePlan, SlotsOfADeviceArePackedWhereTheHostsExpertsAre) {
+  ModelFacts packable = kSplit;
+  packable.packable = true;
+  const auto planned = [&](const std::function<void(EngineOptions&)>& change, const ModelFacts& facts) {
+    return resolve(with([&](EngineOptions& o) {
+                     o.device = "emulated";
+                     change(o);
+                   }),
+                   facts);
+  };
+  const auto packed = [](const EnginePlan& plan) { return plan.device.value().slot_form.packed; };
+  const EnginePlan asked = planned([](EngineOptions& o) { o.device_keep = DeviceKeep::kPacked; }, packable);
+  EXPECT_TRUE(packed(asked));
+  EXPECT_TRUE(asked.device->copies_packed);
+  EXPECT_EQ(asked.keep, Keep::kPacked);
+  EXPECT_EQ(asked.policies.cache->name, "lru");
+  EXPECT_EQ(asked.policies.kept, Part::kSm | Part::kExp);
+
+  const EnginePlan blank = planned([](EngineOptions&) {}, packable);
+  EXPECT_FALSE(packed(blank));
+  EXPECT_FALSE(blank.device->copies_packed);
+  EXPECT_EQ(blank.policies.cache->name, "zip-pools");
+  EXPECT_FALSE(blank.device->slot_form.why.empty());
+  EXPECT_TRUE(packed(planned([](EngineOptions& o) { o.keep = Keep::kPacked; }, packable)));
+  EXPECT_FALSE(packed(planned([](EngineOptions& o) { o.keep = Keep::kPacked; }, kSplit)));
+  const auto plus = [](EngineOptions& o) { o.preset = "dali-plus", o.prefetch = "none"; };
+  EXPECT_TRUE(packed(planned(plus, packable)));
+  EXPECT_FALSE(packed(planned(plus, kWhole)));
+  EXPECT_FALSE(packed(planned([&](EngineOptions& o) { plus(o), o.keep = Keep::kFull; }, packable)));
+  const EnginePlan full =
+      planned([](EngineOptions& o) { o.device_keep = DeviceKeep::kFull, o.keep = Keep::kPacked; }, packable);
+  EXPECT_FALSE(packed(full));
+  EXPECT_TRUE(full.device->copies_packed);  // as the host has them
+}
+
+TEST(EnginePlan, RefusesPackedSlotsThatCannotBe) {
+  ModelFacts packable = kSplit;
+  packable.packable = true;
+  const auto refused = [](const ModelFacts& facts, const std::function<void(EngineOptions&)>& change) {
+    EngineOptions options;
+    options.device = "emulated";
+    options.device_keep = DeviceKeep::kPacked;
+    change(options);
+    try {
+      resolve(options, facts);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const auto nothing = [](EngineOptions&) {};
+  EXPECT_EQ(refused(packable, nothing), "");
+  const std::string whole = refused(kWhole, nothing), decoded = refused(kSplit, nothing),
+                    words = refused(packable, [](EngineOptions&o) { o.keep = Keep::kFull; }),
+                    pools = refused(packable, [](EngineOptions&o) { o.cache = "zip-pools"; }),
+                    alone = refused(packable, [](EngineOptions&o) { o.device = "none"; });
+  EXPECT_NE(whole.find("sluice pack"), std::string::npos) << whole;
+  EXPECT_NE(decoded.find("decoded first"), std::string::npos) << decoded;
+  EXPECT_NE(words.find("--keep full"), std::string::npos) << words;
+  EXPECT_NE(pools.find("zip-pools"), std::string::npos) << pools;
+  EXPECT_NE(alone.find("there is no device"), std::string::npos) << alone;
+}
+
 }  // namespace
 }  // namespace sluice::engine

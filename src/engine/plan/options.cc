@@ -47,6 +47,7 @@ std::string_view activations_name(kernels::ActivationForm form) {
 namespace {
 
 constexpr std::string_view kScopes[] = {"global", "layer"}, kKeeps[] = {"full", "packed"},
+                           kDeviceKeeps[] = {"auto", "full", "packed"},
                            kDenses[] = {"auto", "words", "packed"},
                            kDensePlaces[] = {"host", "device", "auto"};
 
@@ -72,6 +73,10 @@ Keep parse_keep(std::string_view text) {
 }
 
 std::string_view keep_name(Keep keep) { return kKeeps[static_cast<std::size_t>(keep)]; }
+
+DeviceKeep parse_device_keep(std::string_view text) {
+  return value_of<DeviceKeep>(Setting::kDeviceKeep, kDeviceKeeps, "auto, full or packed", text);
+}
 
 DenseForm parse_dense(std::string_view text) {
   return value_of<DenseForm>(Setting::kDense, kDenses, "auto, words or packed", text);

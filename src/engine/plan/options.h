@@ -48,17 +48,21 @@ std::string_view activations_name(kernels::ActivationForm form);
 
 enum class CacheScope : std::uint8_t { kGlobal, kLayer };  // one cache for all layers, or one for each
 enum class Keep : std::uint8_t { kFull, kPacked };         // the state in which caches keep experts: F or C
+// What a slot of the device holds: an expert in any view, or as it is packed; kAuto: as the host keeps it.
+enum class DeviceKeep : std::uint8_t { kAuto, kFull, kPacked };
 // The view of dense matrices; kAuto: the better one.
 enum class DenseForm : std::uint8_t { kAuto, kWords, kPacked };
 // Where dense weights and the key/value cache are, and attention is computed; kAuto: the device where they
 // fit.
 enum class DenseOn : std::uint8_t { kHost, kDevice, kAuto };
-// Parse and print "global" "layer"; "full" "packed"; "auto" "words" "packed"; "host" "device" "auto".
+// Parse and print "global" "layer"; "full" "packed"; "auto" "full" "packed";
+// "auto" "words" "packed"; "host" "device" "auto".
 // Error(kUsage).
 CacheScope parse_cache_scope(std::string_view text);
 std::string_view cache_scope_name(CacheScope scope);
 Keep parse_keep(std::string_view text);
 std::string_view keep_name(Keep keep);
+DeviceKeep parse_device_keep(std::string_view text);
 DenseForm parse_dense(std::string_view text);
 DenseOn parse_dense_on(std::string_view text);
 
@@ -105,6 +109,9 @@ struct EngineOptions {
   std::optional<std::uint32_t> device_slots;  // experts of each layer that stay there; empty: as many as fit
   // Where dense weights are; empty: on the host. kAuto: on the device where they fit beside two experts.
   std::optional<DenseOn> dense_on;
+  // kAuto: packed where the host keeps experts packed and computes with them so; a preset that packs its slots
+  // has the host do so.
+  DeviceKeep device_keep = DeviceKeep::kAuto;
   // Experts of a layer that are copied there ahead, at most; empty: the preset's, or 1 for layers of at most
   // 8 experts and 4 for others. Prefetching from disk has no such limit.
   std::optional<std::uint32_t> prefetch_size;
@@ -115,7 +122,7 @@ struct EngineOptions {
   std::string residual_name;
   CacheScope cache_scope = CacheScope::kGlobal;
   DenseForm dense = DenseForm::kAuto;
-  Keep keep = Keep::kFull;
+  std::optional<Keep> keep;  // empty: full, or packed where the device's slots are
   // Measured costs; empty: measured briefly at the start, if a policy needs them.
   std::optional<Profile> profile;
   // f of SPEC §1.8 from recorded routing, for planning; empty: the profile's.

@@ -115,6 +115,7 @@ TEST(Profile, ADeviceThatIsWrongIsOneErrorThatNamesTheField) {
   EXPECT_THAT(with("/device/link/busy/bytes_per_s", 0), HasSubstr("bytes_per_s"));
   EXPECT_THAT(with("/device/link/idle/latency_s", -1), HasSubstr("latency_s"));
   EXPECT_THAT(with("/device/run", Json::array()), HasSubstr("at least one"));
+  EXPECT_THAT(with("/device/view", "bits"), HasSubstr("words or packed"));
 }
 
 TEST(TimesOfTokens, NoiseIsMadeMonotone) {

@@ -19,7 +19,7 @@ DeviceStore::DeviceStore(device::Device& device, ExpertStore& host, const Device
       host_(host),
       slots_(options.slots),
       staging_(options.staging),
-      buffers_(device.memory(), options.slots, options.staging, buffer_bytes(host)) {
+      buffers_(device.memory(), options.slots, options.staging, buffer_bytes(host, options.packed)) {
   SLUICE_CHECK(options.staging >= 2, "an expert cannot be copied while another is computed with");
 }
 
@@ -30,8 +30,9 @@ DeviceStore::~DeviceStore() {
     for (const Ticket& ticket : expert.copies) ticket.event().settled().wait();
 }
 
-Bytes DeviceStore::buffer_bytes(const ExpertStore& host) {
-  return DeviceView::buffer_bytes(std::max(host.bytes_per_expert(), host.largest_read()));
+Bytes DeviceStore::buffer_bytes(const ExpertStore& host, bool packed) {
+  const Bytes words = packed ? 0 : host.bytes_per_expert();
+  return DeviceView::buffer_bytes(std::max(words, host.largest_read()));
 }
 
 void DeviceStore::bring(std::span<const experts::DeviceUpdate> start) {
@@ -175,6 +176,7 @@ DeviceStore::Expert& DeviceStore::copy(ExpertId id, const PlacedExpert& place, T
             .was_idle = buffer.idle,
             .ready = {},
             .last_use = {}};
+  SLUICE_CHECK(expert.view.bytes() <= buffers_.bytes_each(), "an expert is larger than its slot");
   const std::byte* const first = place.in_regions() ? place.memory.base : place.memory.view;
   device::Link& link = device_.link();
   expert.copies[0] = link.copy({first, expert.view.first_bytes}, expert.view.first, traffic, buffer.idle);

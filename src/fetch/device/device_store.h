@@ -22,6 +22,7 @@ namespace sluice::fetch {
 struct DeviceStoreOptions {
   std::uint32_t slots = 0;    // the most experts that stay, over all layers
   std::uint32_t staging = 2;  // buffers beside them, ≥ 2: one is copied into while another is computed with
+  bool packed = false;        // no buffer has room for words: the host's store keeps all experts packed
 };
 
 struct DeviceStoreCounters {
@@ -52,7 +53,8 @@ class DeviceStore {
   // Allocates the buffers. Error(kBudget) if the device's memory is too small.
   DeviceStore(device::Device& device, ExpertStore& host, const DeviceStoreOptions& options);
   ~DeviceStore();  // waits for copies in flight
-  static Bytes buffer_bytes(const ExpertStore& host);
+  // Of a buffer. `packed`: as in the options.
+  static Bytes buffer_bytes(const ExpertStore& host, bool packed);
 
   // What the cache behind the plans begins with: updates of no event. No event has begun.
   void bring(std::span<const experts::DeviceUpdate> start);
@@ -136,7 +138,7 @@ class DeviceStore {
   struct EventUse {
     bool stays = false, computed = false;
     std::optional<Error> lost;  // why its copy failed after the plan, and the host, had counted on it
-    device::Event copied;  // of one that has left the table while it was copied
+    device::Event copied;       // of one that has left the table while it was copied
   };
   std::map<experts::ExpertId, EventUse> uses_;  // of the running event
   std::vector<experts::ExpertId> updates_;      // not begun, in order

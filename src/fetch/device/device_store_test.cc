@@ -324,7 +324,8 @@ TEST_F(DeviceStoreTest, ABufferIsNotOverwrittenWhileALaunchReadsIt) {
 
 TEST_F(DeviceStoreTest, NeedsRoomForItsBuffers) {
   open(testing::kModel, 64, 4);
-  device_ = device::make_emulated_device(device::testing::unpaced(DeviceStore::buffer_bytes(*store_) * 4));
+  device_ =
+      device::make_emulated_device(device::testing::unpaced(DeviceStore::buffer_bytes(*store_, false) * 4));
   { const DeviceStore fits(*device_, *store_, {.slots = 1, .staging = 2}); }
   EXPECT_THROW(DeviceStore(*device_, *store_, {.slots = 3, .staging = 2}), Error);
   EXPECT_EQ(device_->memory().accountant().used(), 0u);

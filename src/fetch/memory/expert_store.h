@@ -106,6 +106,8 @@ class ExpertStore {
   // Error(kCorrupt) naming file and bytes if the view is `packed` and its codes are impossible: kernels find
   // such codes but do not know where they came from.
   void check_codes(const Pin& pin) const;
+  // The same for an expert whose codes are in memory and that no work is under way for; else does nothing.
+  void check_codes(experts::ExpertId id) const;
   // Ends a running event early, like an error. No pin may be held. Does nothing if no event is running.
   void abandon_event() noexcept;
 

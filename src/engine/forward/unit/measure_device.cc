@@ -72,20 +72,20 @@ class Load {
 
 class Measurement {
  public:
-  Measurement(const MeasureTools& tools, DeviceUnit& unit, const MeasureOptions& options)
-      : tools_(tools), unit_(unit), options_(options), samples_(tools, 0) {
-    const bool from_planes = tools.experts.can_be_packed();
+  Measurement(const MeasureTools& tools, DeviceUnit& unit, bool packed, const MeasureOptions& options)
+      : tools_(tools), unit_(unit), options_(options), samples_(tools, 0), packed_(packed) {
     std::mt19937_64 random(options.seed);
     samples_.choose(random);
     samples_.read(SampleRead::kBoth);
-    if (!from_planes) samples_.decode();
-    place_ = samples_.place(samples_.all()[0], from_planes);
+    if (!packed) samples_.decode();
+    place_ = samples_.place(samples_.all()[0], packed);
     unit_.put_sample(place_);
   }
 
   DeviceProfile run(const std::string& name) {
     DeviceProfile profile;
     profile.device = name;
+    profile.view = std::string(packed_ ? kPackedView : kWordsView);
     profile.expert = place_.first_bytes() + place_.rest_bytes();
     profile.row = tools_.model.config.hidden * sizeof(float);
     profile.idle = link({});
@@ -143,6 +143,7 @@ class Measurement {
   DeviceUnit& unit_;
   const MeasureOptions& options_;
   ExpertSamples samples_;
+  const bool packed_;
   fetch::PlacedExpert place_;
   const std::function<void()> on_host_ = [this] { engine::compute_sample(tools_, place_, 1); };
 };
@@ -150,10 +151,10 @@ class Measurement {
 }  // namespace
 
 DeviceProfile measure_device(const MeasureTools& tools, DeviceUnit& unit, const std::string& name,
-                             const MeasureOptions& options) {
+                             bool packed, const MeasureOptions& options) {
   SLUICE_CHECK(options.repeats >= 1 && !tools.model.experts.empty());
   fill_sample_inputs(tools, 1);
-  return Measurement(tools, unit, options).run(name);
+  return Measurement(tools, unit, packed, options).run(name);
 }
 
 }  // namespace sluice::engine

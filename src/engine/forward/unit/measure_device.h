@@ -11,10 +11,11 @@ namespace sluice::engine {
 
 class DeviceUnit;  // engine/forward/unit/device_unit.h
 
-// `name`: of the device, with all that its costs depend on. No event runs, and none has run. Charges one
+// `name`: of the device, with all that its costs depend on. `packed`: experts cross the link so, and both
+// units compute from that; else from words. No event runs, and none has run. Charges one
 // expert to the host's `staging`. REQUIRES: a model with experts. Error(kIo), (kCorrupt), (kBudget);
 // Error(kInterrupted).
 DeviceProfile measure_device(const MeasureTools& tools, DeviceUnit& unit, const std::string& name,
-                             const MeasureOptions& options);
+                             bool packed, const MeasureOptions& options);
 
 }  // namespace sluice::engine

@@ -1,0 +1,112 @@
+#include "engine/plan/device_choice.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "base/error.h"
+#include "base/setting.h"
+#include "experts/device_presets.h"
+#include "experts/registry.h"
+
+namespace sluice::engine {
+namespace {
+
+// Why the host keeps words whatever the device does; empty: it need not.
+std::string words_on_host(const EngineOptions& options) {
+  if (options.keep == Keep::kFull) return Setting::kKeep + " full";
+  const std::string_view preset = options.preset.empty() ? "auto" : std::string_view(options.preset);
+  const std::string_view cache =
+      options.cache.empty() ? experts::host_preset(preset).cache : std::string_view(options.cache);
+  if (!experts::find_cache(cache).pooled) return "";
+  return "cache " + std::string(cache) + ", which keeps some experts as words";
+}
+
+void check_can_be_packed(const EngineOptions& options, const ModelFacts& facts) {
+  Error refused(ErrorKind::kUsage, "slots of the device cannot hold experts packed");
+  refused.in(Setting::kDeviceKeep);
+  if (!facts.split)
+    throw refused.expected("experts that are stored packed")
+        .found(facts.path + ", which has them as they were published")
+        .fix("pack the model: sluice pack " + facts.path + " " + flag(Setting::kOutput) +
+             " NAME.sluice; or leave " + Setting::kDeviceKeep + " out");
+  if (!facts.packable)
+    throw refused
+        .expected(
+            "experts that are computed with as they are packed: codec native, matrices with 128 columns "
+            "or a multiple")
+        .found(facts.path + ", whose experts are decoded first")
+        .fix("leave " + Setting::kDeviceKeep + " out, or pack with " + Setting::kCodec +
+             " native if the columns allow");
+  if (const std::string words = words_on_host(options); !words.empty())
+    throw refused.expected(Setting::kKeep + " packed: what the host has as words is not packed again")
+        .found(words)
+        .fix("give " + Setting::kKeep + " packed without another preset or cache of pools, or leave " +
+             Setting::kDeviceKeep + " out");
+}
+
+SlotChoice choose_usual_slots(const EngineOptions& options, const ModelFacts& facts) {
+  const bool preset_packs =
+      experts::is_device_preset(options.preset) && experts::find_device_preset(options.preset).packed_slots;
+  if (!preset_packs && options.keep != Keep::kPacked)
+    return {false, "the host keeps words; " + Setting::kDeviceKeep + " packed changes both"};
+  if (!facts.split) return {false, "the model is not packed"};
+  if (!facts.packable) return {false, "experts of this store are decoded before they are computed with"};
+  if (const std::string words = words_on_host(options); !words.empty())
+    return {false, "the host has " + words};
+  return {true, preset_packs ? "as the preset says" : "as the host keeps them"};
+}
+
+}  // namespace
+
+bool has_device(const EngineOptions& options) { return !options.device.empty() && options.device != "none"; }
+
+SlotChoice choose_slots(const EngineOptions& options, const ModelFacts& facts) {
+  if (!has_device(options) || !facts.has_experts) return {};
+  if (options.device_keep == DeviceKeep::kAuto) return choose_usual_slots(options, facts);
+  if (options.device_keep == DeviceKeep::kPacked) check_can_be_packed(options, facts);
+  return {options.device_keep == DeviceKeep::kPacked, "as asked"};
+}
+
+std::optional<DeviceChoice> device_of(const EngineOptions& options, const ModelFacts& facts) {
+  const auto refuse = [](Setting setting, const std::string& message, const std::string& fix) {
+    throw Error(ErrorKind::kUsage, message).in(setting).fix(fix);
+  };
+  if (!has_device(options)) {
+    const std::pair<bool, Setting> given[] = {
+        {options.device_memory.has_value(), Setting::kDeviceMemory},
+        {options.device_slots.has_value(), Setting::kDeviceSlots},
+        {options.dense_on.has_value(), Setting::kDenseOn},
+        {options.prefetch_size.has_value(), Setting::kPrefetchSize},
+        {!options.device_cache.empty(), Setting::kDeviceCache},
+        {options.device_keep != DeviceKeep::kAuto, Setting::kDeviceKeep}};
+    for (const auto& [is_given, setting] : given)
+      if (is_given)
+        refuse(setting, "there is no device", "leave it out, or give " + Setting::kDevice + " emulated");
+    return std::nullopt;
+  }
+  if (!facts.has_experts)
+    refuse(Setting::kDevice, "a device computes routed experts, and this model has none", "leave it out");
+  if (facts.has_encoder)
+    refuse(Setting::kDevice, "a device computes experts of decoders without an encoder", "leave it out");
+  return DeviceChoice{device::parse_emulated_spec(options.device, mark(Setting::kDevice)),
+                      options.device_memory, options.device_slots, options.dense_on.value_or(DenseOn::kHost)};
+}
+
+std::uint32_t prefetch_size_of(const EngineOptions& options, const PolicyPlan& policies,
+                               const ModelFacts& facts) {
+  if (policies.prefetch->name == "none") {
+    if (!options.prefetch_size) return 0;
+    throw Error(ErrorKind::kUsage, "nothing is prefetched")
+        .in(Setting::kPrefetchSize)
+        .expected("another " + Setting::kPrefetch + " than none")
+        .found(std::to_string(*options.prefetch_size))
+        .fix("leave it out, or give " + Setting::kPrefetch + " stream");
+  }
+  const bool as_preset = policies.device_preset != nullptr && options.prefetch.empty();
+  std::uint32_t usual = as_preset ? policies.device_preset->prefetch_size : 0;
+  if (usual == 0) usual = experts::usual_prefetch_size(facts.experts);
+  return std::min(options.prefetch_size.value_or(usual), facts.experts);
+}
+
+}  // namespace sluice::engine

@@ -1,0 +1,24 @@
+// What options say of a device beside the host, checked: a part of resolve().
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "engine/plan/engine_plan.h"
+
+namespace sluice::engine {
+
+bool has_device(const EngineOptions& options);
+
+// Empty: there is none. Error(kUsage), also for settings of a device that is not there.
+std::optional<DeviceChoice> device_of(const EngineOptions& options, const ModelFacts& facts);
+
+// Whether slots hold experts packed; then the host must keep them so, too, since nothing is packed again once
+// it is words. Error(kUsage) if that was asked for and cannot be.
+SlotChoice choose_slots(const EngineOptions& options, const ModelFacts& facts);
+
+// Experts of a layer that are copied ahead; 0 where nothing is prefetched. Error(kUsage).
+std::uint32_t prefetch_size_of(const EngineOptions& options, const PolicyPlan& policies,
+                               const ModelFacts& facts);
+
+}  // namespace sluice::engine
