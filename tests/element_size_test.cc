@@ -24,6 +24,7 @@ const std::map<std::string, std::string> kMay = {
     {"src/codec/slices/sliced_matrix.cc", "reads the words that are quantised"},
     {"src/engine/session/kv_rows.cc", "sizes the key/value cache"},
     {"src/kernels/attention/attention.cc", "finds rows of the key/value cache"},
+    {"src/kernels/ops/floats.h", "finds rows of the key/value cache"},
     {"src/kernels/check/self_check.cc", "makes the words that it checks kernels with"},
     {"src/store/check", "checks the ranges of safetensors tensors"},
     {"src/store/pack", "copies ranges of safetensors tensors"},

@@ -104,9 +104,9 @@ class LayerDecider {
 
   // Whether to read ahead for the next layer; asked once an event. If kOn, look_ahead() names the parts, most
   // useful first, without a change of residency, and none that the device has; valid until the next call.
-  // Where looks_twice(), it is to be
-  // called again once the layer has been computed: the later answer replaces the earlier one. `next`: the
-  // scores that predictor() predicts for the next sparse layer; null where that is kNone.
+  // Where looks_twice(), it is to be called again once the layer has been computed: the later answer replaces
+  // the earlier one. `next`: the scores that predictor() predicts for the next sparse layer; null where that
+  // is kNone.
   ReadAhead may_look_ahead(const AheadBytes& so_far) { return switch_.at_event(so_far); }
   PredictorKind predictor() const;
   bool looks_twice() const {

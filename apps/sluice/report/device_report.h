@@ -19,7 +19,8 @@ Json device_experts_json(const engine::RunReport& run);
 // {hash, measured}: of the costs that decided, and whether this start has measured those of the device.
 Json device_profile_json(const engine::RunReport& run);
 
-// What a slot holds and why, and how many bytes a copy moves: as text, and as {form, why, slot_bytes, copy_bytes}.
+// What a slot holds and why, and how many bytes a copy moves: as text, and as
+// {form, why, slot_bytes, copy_bytes}.
 std::string slots_text(const engine::RunReport& run);
 Json slots_json(const engine::RunReport& run);
 // "device 3.1 MiB of 8 MiB, 41 % of experts" at this time, for the live view; empty without a device.

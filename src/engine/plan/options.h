@@ -109,8 +109,8 @@ struct EngineOptions {
   std::optional<std::uint32_t> device_slots;  // experts of each layer that stay there; empty: as many as fit
   // Where dense weights are; empty: on the host. kAuto: on the device where they fit beside two experts.
   std::optional<DenseOn> dense_on;
-  // kAuto: packed where the host keeps experts packed and computes with them so; a preset that packs its slots
-  // has the host do so.
+  // kAuto: packed where the host keeps experts packed and computes with them so; a preset that packs its
+  // slots has the host do so.
   DeviceKeep device_keep = DeviceKeep::kAuto;
   // Experts of a layer that are copied there ahead, at most; empty: the preset's, or 1 for layers of at most
   // 8 experts and 4 for others. Prefetching from disk has no such limit.

@@ -57,9 +57,8 @@ struct EventOutcome {
 // event; then hits are refreshed and misses inserted in ascending id. A victim is never one of the event's
 // ids. If room cannot be made for a miss, nothing is evicted for it, and the miss is streamed. (A cache that
 // decides on whole events may also drop the event's own ids, change the parts of its hits, and bring in
-// experts that the event does not use.) An expert
-// whose resident parts make no view is a miss. Capacity is in bytes. Once every expert has been seen, events
-// allocate nothing. Thread-compatible.
+// experts that the event does not use.) An expert whose resident parts make no view is a miss. Capacity is in
+// bytes. Once every expert has been seen, events allocate nothing. Thread-compatible.
 //
 // Slices: the event says what it asks for (SliceDemand); an expert is a hit if all of that is resident. A
 // resident LSB that was not asked for is used, unless it leaves in the same event (SPEC §4.3). The first

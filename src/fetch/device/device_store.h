@@ -53,7 +53,7 @@ class DeviceStore {
   // Allocates the buffers. Error(kBudget) if the device's memory is too small.
   DeviceStore(device::Device& device, ExpertStore& host, const DeviceStoreOptions& options);
   ~DeviceStore();  // waits for copies in flight
-  // Of a buffer. `packed`: as in the options.
+  // What a buffer takes. `packed`: as in the options.
   static Bytes buffer_bytes(const ExpertStore& host, bool packed);
 
   // What the cache behind the plans begins with: updates of no event. No event has begun.

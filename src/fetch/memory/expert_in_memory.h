@@ -30,7 +30,7 @@ struct ExpertInMemory {
   // Buffers exist for parts that are held and, while the expert is on its way, for parts that are being made.
   device::HostBuffer full, base, rest;
   experts::Parts held;  // complete and resident
-  // If uses name parts: those that the running event computes with, or that a prefetch is for.
+  // Where uses name parts, the parts that the running event computes with, or that a prefetch is for.
   experts::Parts view;
   experts::Parts target;          // the parts that stay once the work under way is done
   experts::Parts settled;         // the parts that ExpertBuffers counts as staying

@@ -17,8 +17,8 @@ void arrange_for(const Context& ctx, const codec::MatrixRef& w, const float* x, 
 
 // y[t][r] = Σ_c x[t][c]·w[r][c] (+ bias[r] when bias is not empty), x arranged by arrange_for(). y row t at y
 // + t*y_stride. The order of sums is that of the format: words/matmul.h, packed/packed_matmul.h,
-// codes/sliced_matmul.h, codes/int8_matmul.h, codes/activation_codes.h; words/matmul.h for formats without
-// kernels. Threads split r. Error(kCorrupt) if compressed planes are no valid encoding: y is then
+// codes/sliced_matmul.h, codes/int8_matmul_impl.h, codes/activation_codes.h; words/matmul.h for formats
+// without kernels. Threads split r. Error(kCorrupt) if compressed planes are no valid encoding: y is then
 // unspecified.
 void matmul(const Context& ctx, const float* x, std::size_t tokens, const codec::MatrixRef& w,
             std::span<const float> bias, float* y, std::size_t y_stride);
