@@ -115,7 +115,7 @@ void Engine::Impl::divide() {
   const auto divided = [&] { return divide_budget(budget_parts(), accountant_->budget(), given_profile()); };
   if (plan_.device && plan_.device->dense_on != DenseOn::kHost) {
     const DenseView view = plan_.dense == DenseForm::kPacked ? DenseView::kPacked : DenseView::kWords;
-    dense_there_ = true;
+    dense_there_ = true;  // while it is asked: parts are counted as they are with the dense part there
     dense_there_ = dense_goes_there(budget_parts(), unit_parts(view, least_chunk(plan_.sequences)), view);
   }
   budget_ = divided();
