@@ -76,6 +76,11 @@ Engine::Impl::Impl(const store::Checkpoint& checkpoint, const model::Model& mode
   passes_ = std::make_unique<Passes>(forward_parts(), forward_);
   make_units(policies);
   make_profile();
+  make_decider(std::move(policies));
+  start_times_.profile_s = watch.lap();
+}
+
+void Engine::Impl::make_decider(experts::LayerPolicies policies) {
   pool_plan_ = plan_pools_of(plan_, *policies_, profile_, budget_.memory.experts);
   policies.residencies = make_caches(plan_, *policies_,
                                      {.bytes = budget_.memory.experts,
@@ -93,7 +98,6 @@ Engine::Impl::Impl(const store::Checkpoint& checkpoint, const model::Model& mode
                                                 static_cast<std::uint32_t>(model_.config.moe.top_k)});
   moe_->decide_by(decider_.get());
   if (device_) device_->begin(*decider_);
-  start_times_.profile_s = watch.lap();
 }
 
 void Engine::Impl::check_residual() const {
@@ -115,8 +119,10 @@ void Engine::Impl::divide() {
   const auto divided = [&] { return divide_budget(budget_parts(), accountant_->budget(), given_profile()); };
   if (plan_.device && plan_.device->dense_on != DenseOn::kHost) {
     const DenseView view = plan_.dense == DenseForm::kPacked ? DenseView::kPacked : DenseView::kWords;
-    dense_there_ = true;  // while it is asked: parts are counted as they are with the dense part there
-    dense_there_ = dense_goes_there(budget_parts(), unit_parts(view, least_chunk(plan_.sequences)), view);
+    BudgetParts parts = budget_parts();
+    UnitParts unit = unit_parts(view, least_chunk(plan_.sequences));
+    parts.dense_there = unit.dense_there = true;  // as they would be with the dense part there
+    dense_there_ = dense_goes_there(parts, unit, view);
   }
   budget_ = divided();
   if (!dense_there_) return;

@@ -82,6 +82,8 @@ class Engine::Impl {
   void make_units(experts::LayerPolicies& policies);
   // engine_profile.cc: costs that policies need, given or measured.
   void make_profile();
+  // Completes the policies with caches and costs, and gives them their state.
+  void make_decider(experts::LayerPolicies policies);
   void measure_with(const std::function<void(const MeasureTools&)>& measure);
   std::string_view link_view() const;  // DeviceProfile::view of this run. REQUIRES: a device
   DeviceProfile measured_device(const MeasureTools& tools, const MeasureOptions& options);

@@ -210,57 +210,6 @@ void MoeBlock::count_found(const experts::EventOutcome& outcome) {
       count.found[experts::place_of(experts::state_of(one.before))] += 1;
 }
 
-bool MoeBlock::may_look_ahead() {
-  const fetch::PrefetchCounters& ahead = store_.prefetch_counters();
-  const experts::ReadAhead verdict =
-      decider_->may_look_ahead({.used = ahead.used_bytes, .delayed = ahead.delay_bytes});
-  if (verdict == experts::ReadAhead::kPaused) ++statistics_.prefetch_paused;
-  return verdict == experts::ReadAhead::kOn;
-}
-
-void MoeBlock::look_ahead(std::size_t layer, Role norm, const Step& step, const Workspace& w, bool computed) {
-  predicted_by_ = experts::PredictorKind::kNone;
-  ahead_.clear();
-  // The next event of an encoder is the same layer's next chunk.
-  if (config_.has_encoder() && step.kind() == StepKind::kPrompt) return;
-  if (!computed) look_ahead_on_device(layer, norm, step, w);
-  if (computed ? !decider_->looks_twice() : !may_look_ahead()) return;
-  Stopwatch deciding;
-  const std::span<const experts::PartRequest> wanted =
-      decider_->look_ahead(predict(decider_->predictor(), layer, norm, step, w, computed));
-  statistics_.now().policy_s += deciding.lap();
-  store_.prefetch(wanted);
-}
-
-void MoeBlock::look_ahead_on_device(std::size_t layer, Role norm, const Step& step, const Workspace& w) {
-  if (!decider_->prefetches_to_device()) return;
-  Stopwatch deciding;
-  const std::span<const experts::PartRequest> wanted =
-      decider_->look_ahead_on_device(predict(decider_->device_predictor(), layer, norm, step, w, false));
-  for (const experts::PartRequest& one : wanted) ahead_.push_back(one.id);
-  statistics_.now().policy_s += deciding.lap();
-}
-
-const experts::ScoresView* MoeBlock::predict(experts::PredictorKind kind, std::size_t layer, Role norm,
-                                             const Step& step, const Workspace& w, bool computed) {
-  if (kind == experts::PredictorKind::kNone) return nullptr;
-  if (predicted_by_ != kind) predicted_ = predictors_[kind].predict(layer, norm, step, w, computed);
-  predicted_by_ = kind;
-  return &predicted_;
-}
-
-void MoeBlock::show_ahead(std::size_t layer, Role norm, const Step& step, const Workspace& w, bool computed) {
-  if (observer_ == nullptr || !observer_->wants_ahead()) return;
-  if (config_.sparse_index(static_cast<std::uint32_t>(layer)) + 1 == config_.sparse_layers()) return;
-  const auto show = [&](std::string_view name, experts::PredictorKind kind) {
-    observer_->on_ahead(name, *predict(kind, layer, norm, step, w, computed));
-  };
-  show(computed ? kStreamAndLayer : kStream, experts::PredictorKind::kStream);
-  if (computed) return;
-  show(kGateInput, experts::PredictorKind::kGateInput);
-  if (predictors_.has_residual()) show(kGateInputAndResidual, experts::PredictorKind::kResidual);
-}
-
 void MoeBlock::show_inputs(std::size_t layer, std::size_t tokens, const Workspace& w) {
   const std::span<float> inputs(w.host.normed, tokens * config_.hidden);
   ops_.receive(w.normed, inputs);

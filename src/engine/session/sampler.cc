@@ -20,6 +20,97 @@ void require(bool legal, Setting setting, const char* expected, double found) {
         .found(fmt::format("{}", found));
 }
 
+void check_are_numbers(std::span<const float> logits) {
+  for (std::size_t i = 0; i < logits.size(); ++i)
+    if (std::isnan(logits[i]))
+      throw Error(ErrorKind::kInvalid, fmt::format("the logit of token {} is not a number", i))
+          .fix(
+              "the weights are damaged or do not fit config.json: get the model again (`sluice verify` tells "
+              "whether a packed store is sound)");
+}
+
+// Makes tokens that stand in the context less likely, each once.
+void penalize(std::span<Candidate> candidates, std::span<const tokenizer::TokenId> context,
+              double repetition_penalty) {
+  if (repetition_penalty == 1.0) return;
+  const float penalty = static_cast<float>(repetition_penalty);
+  for (tokenizer::TokenId id : context) {
+    if (id < 0 || static_cast<std::size_t>(id) >= candidates.size()) continue;
+    Candidate& seen = candidates[static_cast<std::size_t>(id)];
+    if (seen.weight != 0) continue;
+    seen.weight = 1;
+    seen.logit = seen.logit < 0 ? seen.logit * penalty : seen.logit / penalty;
+  }
+}
+
+// Candidates from the likeliest down. Only a few of a large vocabulary are used, so only those are sorted.
+class Ranking {
+ public:
+  explicit Ranking(std::span<Candidate> candidates) : candidates_(candidates) {}
+
+  std::size_t size() const { return candidates_.size(); }
+  const Candidate& likeliest() const {
+    return *std::min_element(candidates_.begin(), candidates_.end(), better);
+  }
+  void keep(std::size_t count) {  // the first `count`
+    if (count >= size()) return;
+    sort_until(count);
+    candidates_ = candidates_.first(count);
+  }
+  // Weights are probabilities relative to the likeliest, which so stays under every limit. Returns their sum.
+  double weigh(double temperature) {
+    const float best = likeliest().logit;
+    double sum = 0;
+    for (Candidate& candidate : candidates_) {
+      candidate.weight = std::exp((static_cast<double>(candidate.logit) - best) / temperature);
+      sum += candidate.weight;
+    }
+    return sum;
+  }
+  const Candidate& operator[](std::size_t i) {
+    if (i >= sorted_) sort_until(std::min(size(), std::max<std::size_t>(64, 8 * sorted_)));
+    return candidates_[i];
+  }
+
+ private:
+  static bool better(const Candidate& a, const Candidate& b) {
+    return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
+  }
+  void sort_until(std::size_t count) {
+    const auto from = candidates_.begin() + static_cast<std::ptrdiff_t>(sorted_),
+               to = candidates_.begin() + static_cast<std::ptrdiff_t>(count);
+    if (count < size()) std::nth_element(from, to, candidates_.end(), better);
+    std::sort(from, to, better);
+    sorted_ = count;
+  }
+
+  std::span<Candidate> candidates_;
+  std::size_t sorted_ = 0;  // candidates in their final place
+};
+
+struct Drawn {  // the first `count` candidates, which weigh `weight` together, are drawn from
+  std::size_t count;
+  double weight;
+};
+
+Drawn limit(Ranking& ranking, double sum, const SamplerConfig& config) {
+  Drawn drawn{ranking.size(), sum};
+  if (config.top_p < 1) {
+    // The smallest set whose probability reaches top_p.
+    drawn = {0, 0};
+    while (drawn.count < ranking.size() && drawn.weight < config.top_p * sum)
+      drawn.weight += ranking[drawn.count++].weight;
+  }
+  if (config.min_p > 0) {
+    std::size_t likely = 1;
+    double reached = ranking[0].weight;
+    while (likely < drawn.count && ranking[likely].weight >= config.min_p)
+      reached += ranking[likely++].weight;
+    if (likely < drawn.count) drawn = {likely, reached};
+  }
+  return drawn;
+}
+
 }  // namespace
 
 void SamplerConfig::validate() const {
@@ -49,80 +140,27 @@ double Sampler::uniform() { return static_cast<double>(random_.next() >> 11) * 0
 
 tokenizer::TokenId Sampler::next(std::span<const float> logits, std::span<const tokenizer::TokenId> context,
                                  std::span<Candidate> scratch) {
-  for (std::size_t i = 0; i < logits.size(); ++i)
-    if (std::isnan(logits[i]))
-      throw Error(ErrorKind::kInvalid, fmt::format("the logit of token {} is not a number", i))
-          .fix(
-              "the weights are damaged or do not fit config.json: get the model again (`sluice verify` tells "
-              "whether a packed store is sound)");
+  check_are_numbers(logits);
   if (config_.takes_likeliest())
     return static_cast<tokenizer::TokenId>(kernels::argmax(logits.data(), logits.size()));
 
   SLUICE_CHECK(scratch.size() >= logits.size(), "no room for the candidates");
-  std::span<Candidate> candidates = scratch.first(logits.size());
+  const std::span<Candidate> candidates = scratch.first(logits.size());
   for (std::size_t i = 0; i < logits.size(); ++i)
     candidates[i] = {.logit = logits[i], .id = static_cast<tokenizer::TokenId>(i), .weight = 0};
-  if (config_.repetition_penalty != 1.0) {
-    const float penalty = static_cast<float>(config_.repetition_penalty);
-    for (tokenizer::TokenId id : context) {
-      if (id < 0 || static_cast<std::size_t>(id) >= logits.size()) continue;
-      Candidate& seen = candidates[static_cast<std::size_t>(id)];
-      if (seen.weight != 0) continue;
-      seen.weight = 1;
-      seen.logit = seen.logit < 0 ? seen.logit * penalty : seen.logit / penalty;
-    }
-  }
-  const auto better = [](const Candidate& a, const Candidate& b) {
-    return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
-  };
-  if (config_.temperature == 0) return std::min_element(candidates.begin(), candidates.end(), better)->id;
+  penalize(candidates, context, config_.repetition_penalty);
+  Ranking ranking(candidates);
+  if (config_.temperature == 0) return ranking.likeliest().id;
 
-  const auto first = candidates.begin();
-  std::size_t sorted = 0;  // candidates in their final place, the best first
-  const auto sort_until = [&](std::size_t count) {
-    const auto from = first + static_cast<std::ptrdiff_t>(sorted),
-               to = first + static_cast<std::ptrdiff_t>(count);
-    if (count < candidates.size()) std::nth_element(from, to, candidates.end(), better);
-    std::sort(from, to, better);
-    sorted = count;
-  };
-  if (config_.top_k > 0 && static_cast<std::size_t>(config_.top_k) < candidates.size()) {
-    sort_until(static_cast<std::size_t>(config_.top_k));
-    candidates = candidates.first(sorted);
+  if (config_.top_k > 0) ranking.keep(static_cast<std::size_t>(config_.top_k));
+  const double sum = ranking.weigh(config_.temperature);
+  const Drawn drawn = limit(ranking, sum, config_);
+  double draw = uniform() * drawn.weight;
+  for (std::size_t i = 0; i + 1 < drawn.count; ++i) {
+    draw -= ranking[i].weight;
+    if (draw < 0) return ranking[i].id;
   }
-
-  // Probabilities relative to the best candidate, which stays under every limit.
-  const float best = std::min_element(first, candidates.end(), better)->logit;
-  double sum = 0;
-  for (Candidate& candidate : candidates) {
-    candidate.weight = std::exp((static_cast<double>(candidate.logit) - best) / config_.temperature);
-    sum += candidate.weight;
-  }
-  // Only a few candidates of a large vocabulary are used, so only those are sorted.
-  const auto at = [&](std::size_t i) -> const Candidate& {
-    if (i >= sorted) sort_until(std::min(candidates.size(), std::max<std::size_t>(64, 8 * sorted)));
-    return candidates[i];
-  };
-  std::size_t end = candidates.size();
-  double total = sum;
-  if (config_.top_p < 1) {
-    // The smallest set whose probability reaches top_p.
-    total = 0;
-    for (end = 0; end < candidates.size() && total < config_.top_p * sum;) total += at(end++).weight;
-  }
-  if (config_.min_p > 0) {
-    std::size_t likely = 1;
-    double reached = at(0).weight;
-    while (likely < end && at(likely).weight >= config_.min_p) reached += at(likely++).weight;
-    if (likely < end) total = reached;
-    end = likely;
-  }
-  double draw = uniform() * total;
-  for (std::size_t i = 0; i + 1 < end; ++i) {
-    draw -= at(i).weight;
-    if (draw < 0) return at(i).id;
-  }
-  return at(end - 1).id;
+  return ranking[drawn.count - 1].id;
 }
 
 }  // namespace sluice::engine

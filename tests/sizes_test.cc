@@ -1,0 +1,77 @@
+// The folders whose code is easiest to make unreadable keep their files and functions short.
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <filesystem>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "source_text.h"
+
+namespace sluice {
+namespace {
+
+constexpr std::size_t kMostLinesOfFile = 350, kMostLinesOfFunction = 60;
+
+struct Function {
+  std::size_t line, lines;  // where it begins, and how many it has
+};
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+// Functions as the formatter lays them out: the closing brace stands alone, below the first line of the head,
+// whose other lines are indented further. Members that a class defines are indented by two.
+std::vector<Function> functions_of(const std::vector<std::string>& lines) {
+  std::vector<Function> functions;
+  for (std::size_t end = 0; end < lines.size(); ++end) {
+    const std::size_t indent = lines[end].find_first_not_of(' ');
+    if ((indent != 0 && indent != 2) || lines[end].substr(indent) != "}") continue;
+    for (std::size_t head = end; head-- > 0;) {
+      if (lines[head].find_first_not_of(' ') != indent || lines[head][indent] == '#') continue;
+      functions.push_back({head + 1, end - head + 1});
+      break;
+    }
+  }
+  return functions;
+}
+
+TEST(Sizes, ALongFunctionIsSeen) {
+  std::string text =
+      "namespace a {\nclass C {\n  int g() {\n    return 1;\n  }\n};\n\nint f(int x,\n      int y) {\n";
+  for (int i = 0; i < 60; ++i) text += "  x += y;\n";
+  text += "}\n\n}  // namespace a\n";
+  const std::vector<Function> found = functions_of(lines_of(text));
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].lines, 3u);
+  EXPECT_EQ(found[1].line, 8u);
+  EXPECT_EQ(found[1].lines, 63u);
+}
+
+TEST(Sizes, EngineAndFetchKeepFilesAndFunctionsShort) {
+  std::size_t functions = 0;
+  const std::size_t files = testing::each_source(
+      {"src/engine", "src/fetch"},
+      [](const std::filesystem::path& path) {
+        const std::string stem = path.stem();
+        return (path.extension() == ".cc" || path.extension() == ".h") && !stem.ends_with("_test");
+      },
+      [&](const std::string& path, const std::string& text) {
+        const std::vector<std::string> lines = lines_of(text);
+        EXPECT_LE(lines.size(), kMostLinesOfFile) << path << ": make two files, each with a noun of its own";
+        for (const Function& function : functions_of(lines)) {
+          ++functions;
+          EXPECT_LE(function.lines, kMostLinesOfFunction) << path << ":" << function.line << ": divide it";
+        }
+      });
+  EXPECT_GT(files, 100u);
+  EXPECT_GT(functions, 500u);
+}
+
+}  // namespace
+}  // namespace sluice
