@@ -3,19 +3,17 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
+#include <regex>
 #include <set>
 #include <string>
+
+#include "source_text.h"
 
 namespace sluice {
 namespace {
 
-namespace fs = std::filesystem;
-const fs::path kRoot = SLUICE_SOURCE_DIR;
-
-// A file, or a folder with all below it, and why it may.
+// A file, and why it may.
 const std::map<std::string, std::string> kMay = {
     {"apps/sluice/commands/inspect.cc", "compares what is stored with the tensors of the source"},
     {"src/base/dtype.cc", "defines the sizes"},
@@ -26,37 +24,41 @@ const std::map<std::string, std::string> kMay = {
     {"src/kernels/attention/attention.cc", "finds rows of the key/value cache"},
     {"src/kernels/ops/floats.h", "finds rows of the key/value cache"},
     {"src/kernels/check/self_check.cc", "makes the words that it checks kernels with"},
-    {"src/store/check", "checks the ranges of safetensors tensors"},
-    {"src/store/pack", "copies ranges of safetensors tensors"},
-    {"src/store/source/directory_checkpoint.cc", "finds ranges of safetensors tensors"},
-    {"src/store/source/safetensors.cc", "reads the headers of safetensors files"},
+    {"src/store/pack/rounded_copy.cc", "finds the words that it rounds"},
+    {"src/store/tensor_list.cc", "sizes ranges of safetensors tensors, of any type"},
 };
 
-std::string owner_of(std::string path) {
-  for (; !path.empty(); path = path.substr(0, path.rfind('/') == std::string::npos ? 0 : path.rfind('/')))
-    if (kMay.contains(path)) return path;
-  return {};
+bool is_code(const std::filesystem::path& path) {
+  const std::string stem = path.stem(), name = path.filename();
+  if (path.extension() != ".cc" && path.extension() != ".h") return false;
+  return !stem.ends_with("_test") && !stem.ends_with("_fuzz") && !stem.ends_with("test_data") &&
+         !stem.ends_with("_fixture") && name != "testing.h";
 }
 
 TEST(ElementSizes, AreMultipliedOnlyWhereNoStoredMatrixIsMeasured) {
   std::set<std::string> used;
-  for (const char* folder : {"src", "apps"}) {
-    for (const auto& entry : fs::recursive_directory_iterator(kRoot / folder)) {
-      const std::string path = fs::relative(entry.path(), kRoot), stem = entry.path().stem();
-      const std::string extension = entry.path().extension();
-      if (extension != ".cc" && extension != ".h") continue;
-      if (stem.ends_with("_test") || stem.ends_with("_fuzz") || stem.ends_with("test_data")) continue;
-      std::ifstream file(entry.path());
-      const std::string text{std::istreambuf_iterator<char>(file), {}};
-      if (text.find("dtype_bytes(") == std::string::npos) continue;
-      const std::string owner = owner_of(path);
-      EXPECT_FALSE(owner.empty())
-          << path << " multiplies the size of an element: ask a codec::MatrixFormat for "
-          << "the bytes of a matrix, or say in tests/element_size_test.cc what else it is";
-      used.insert(owner);
-    }
-  }
-  for (const auto& [owner, why] : kMay) EXPECT_TRUE(used.contains(owner)) << owner << " no longer does";
+  testing::each_source({"src", "apps"}, is_code, [&](const std::string& path, const std::string& text) {
+    if (text.find("dtype_bytes(") == std::string::npos) return;
+    EXPECT_TRUE(kMay.contains(path)) << path << " multiplies the size of an element: ask a "
+                                     << "codec::MatrixFormat for the bytes of a matrix, or say in "
+                                     << "tests/element_size_test.cc what else it is";
+    used.insert(path);
+  });
+  for (const auto& [file, why] : kMay) EXPECT_TRUE(used.contains(file)) << file << " no longer does";
+}
+
+// BF16 words hidden in a factor: `2 * rows * columns`.
+TEST(ElementSizes, StandInNoFactor) {
+  const std::regex factor(R"(\b2 \* ([a-z_]+(\.|->))*(count|rows|columns|elements|first|first_row|row)\b)");
+  ASSERT_TRUE(std::regex_search("return 2 * chunk.count;", factor));
+  ASSERT_TRUE(std::regex_search("words + 2 * row * columns", factor));
+  const std::size_t files =
+      testing::each_source({"src/store", "src/fetch", "src/engine", "src/model", "src/eval"}, is_code,
+                           [&](const std::string& path, const std::string& text) {
+                             std::smatch found;
+                             EXPECT_FALSE(std::regex_search(text, found, factor)) << path << ": " << found[0];
+                           });
+  EXPECT_GT(files, 200u);
 }
 
 }  // namespace

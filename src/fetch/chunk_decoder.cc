@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "codec/matrix_format.h"
 #include "device/space.h"
 #include "fetch/checked_hash.h"
 
@@ -23,9 +24,12 @@ struct ChunkWords {
 };
 ChunkWords words_of(const PiecePlace& piece, const codec::PlaneChunk& chunk, std::byte* view) {
   std::byte* const first = view + piece.view_place;
-  if (!piece.tiled()) return {{first + 2 * chunk.first, 2 * chunk.count}, {}};
+  const auto bytes = [](std::uint64_t rows, std::uint64_t columns) {
+    return codec::kFormatBf16.bytes({rows, columns});
+  };
+  if (!piece.tiled()) return {{first + bytes(1, chunk.first), bytes(1, chunk.count)}, {}};
   const codec::TileRows rows = codec::tile_rows(piece.tiles(), chunk.first, chunk.count);
-  return {{first + 2 * rows.first_row * rows.shape.columns, 2 * rows.shape.rows * rows.shape.columns},
+  return {{first + bytes(rows.first_row, rows.shape.columns), bytes(rows.shape.rows, rows.shape.columns)},
           rows.shape};
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "codec/matrix_format.h"
 #include "codec/native/tiles.h"
 
 namespace sluice::fetch {
@@ -21,8 +22,8 @@ void extract_tiles(const codec::TileShape& tiles, const std::byte* words, std::b
                    std::vector<std::byte>& copy) {
   for (std::uint64_t g = 0; g < tiles.groups(); ++g) {
     const auto [row, rows] = codec::tile_rows(tiles, g * tiles.group_places(), tiles.group_places());
-    const std::byte* const first = words + 2 * row * tiles.columns;
-    copy.assign(first, first + 2 * rows.rows * rows.columns);
+    const std::byte* const first = words + codec::kFormatBf16.bytes({row, tiles.columns});
+    copy.assign(first, first + codec::kFormatBf16.bytes({rows.rows, rows.columns}));
     codec::sign_mantissa_tiles(copy, rows, {plane + g * tiles.group_places(), tiles.group_places()});
   }
 }
@@ -35,7 +36,7 @@ bool planes_fit_in_place(const ExpertLayout& layout) {
            const codec::TileShape tiles = piece.tiles();
            const Bytes place = piece.planes[0].place;
            return place <= piece.view_place &&
-                  (!piece.tiled() || (64 * tiles.blocks() <= 2 * tiles.columns &&
+                  (!piece.tiled() || (64 * tiles.blocks() <= codec::kFormatBf16.bytes({1, tiles.columns}) &&
                                       place + tiles.places() <= piece.view_place + piece.view_bytes()));
          });
 }

@@ -14,6 +14,20 @@ std::uint64_t TensorInfo::elements() const {
   return product;
 }
 
+Bytes TensorInfo::bytes_of(std::uint64_t elements) const { return elements * dtype_bytes(dtype); }
+
+std::optional<Bytes> TensorInfo::checked_bytes() const {
+  Bytes bytes = bytes_of(1);
+  bool zero = false;
+  for (const std::uint64_t dimension : shape) {
+    if (dimension == 0)
+      zero = true;
+    else if (__builtin_mul_overflow(bytes, dimension, &bytes))
+      return std::nullopt;
+  }
+  return zero ? 0 : bytes;
+}
+
 std::string TensorInfo::shape_text() const { return fmt::format("[{}]", fmt::join(shape, ", ")); }
 
 const TensorInfo* find_tensor(const std::vector<TensorInfo>& tensors, std::string_view name) {

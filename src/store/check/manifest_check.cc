@@ -86,17 +86,10 @@ class ManifestCheck {
       const TensorInfo& info = m_.tensors[i];
       if (i > 0 && m_.tensors[i - 1].name >= info.name)
         throw error("tensors are not in order").found(info.name);
-      Bytes bytes = dtype_bytes(info.dtype);
-      bool zero = false;
-      for (const std::uint64_t dimension : info.shape) {
-        if (dimension == 0)
-          zero = true;
-        else if (__builtin_mul_overflow(bytes, dimension, &bytes))
-          throw error("the shape of a tensor overflows").found(info.name);
-      }
-      if (zero) bytes = 0;
-      bytes_.push_back(bytes);
-      elements_.push_back(bytes / dtype_bytes(info.dtype));
+      const std::optional<Bytes> bytes = info.checked_bytes();
+      if (!bytes) throw error("the shape of a tensor overflows").found(info.name);
+      bytes_.push_back(*bytes);
+      elements_.push_back(info.elements());
       const StoredTensor& place = m_.places[i];
       if (place.source >= m_.sources.size() || !m_.sources[place.source].weights)
         throw error("a tensor lies in no weight file").found(info.name);
@@ -184,7 +177,7 @@ class ManifestCheck {
   Bytes stored_bytes(const PieceEntry& piece) const {
     switch (piece.encoding) {
       case Encoding::kRaw:
-        return piece.count * dtype_bytes(m_.tensors[piece.tensor].dtype);
+        return m_.tensors[piece.tensor].bytes_of(piece.count);
       case Encoding::kSplit:
         return piece.plane_bytes();
       case Encoding::kSliced:
@@ -223,8 +216,7 @@ class ManifestCheck {
         throw error("a plane is of no tensor, or larger than its tensor").found(which);
       if (!inside(plane.bytes, piece.file)) throw error("a plane lies outside of its file").found(which);
       const Bytes wanted = piece.format->plane_bytes(matrix, i);
-      if (plane.bytes.length != wanted ||
-          plane.count * dtype_bytes(m_.tensors[plane.tensor].dtype) != wanted) {
+      if (plane.bytes.length != wanted || m_.tensors[plane.tensor].bytes_of(plane.count) != wanted) {
         throw error("a plane has a wrong size")
             .expected(fmt::format("{} bytes for {}", wanted, which))
             .found(fmt::format("{} bytes, {} elements", plane.bytes.length, plane.count));

@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "codec/exponents/bf16_split.h"
 #include "codec/exponents/shards.h"
+#include "codec/matrix_format.h"
 #include "codec/native/native_chunk.h"
 
 namespace sluice::store {
@@ -35,11 +36,13 @@ void split_words(const PackJob& job, const CodedSlice& slice, std::span<std::byt
     const std::span<std::byte> e = exponents.subspan(at, count), s = sm.subspan(at, count);
     if (tiled) {
       const codec::TileRows rows = codec::tile_rows(slice.tiles, at, count);
-      const std::uint64_t columns = rows.shape.columns;
-      codec::split_tiles(words.subspan(2 * rows.first_row * columns, 2 * rows.shape.rows * columns),
-                         rows.shape, e, s, job.options.isa);
+      const auto bytes = [&](std::uint64_t r) { return codec::kFormatBf16.bytes({r, rows.shape.columns}); };
+      codec::split_tiles(words.subspan(bytes(rows.first_row), bytes(rows.shape.rows)), rows.shape, e, s,
+                         job.options.isa);
     } else {
-      codec::split_bf16(words.subspan(2 * at, 2 * count), e, s, job.options.isa);
+      codec::split_bf16(
+          words.subspan(codec::kFormatBf16.bytes({1, at}), codec::kFormatBf16.bytes({1, count})), e, s,
+          job.options.isa);
     }
   }
 }
@@ -92,7 +95,7 @@ void begin_unit(const PackJob& job, const PackUnit& unit, UnitWriter& writer) {
   for (const UnitPiece& piece : unit.pieces) {
     const PieceCoding how = job.coding_of(unit, piece);
     shapes.push_back({piece.tensor, piece.first, piece.count, how.encoding, how.tiles, how.matrix,
-                      piece.count * dtype_bytes(job.weights.tensors[piece.tensor].dtype)});
+                      job.weights.tensors[piece.tensor].bytes_of(piece.count)});
   }
   if (unit.is_expert)
     writer.begin_expert(unit.layer, unit.index, shapes);
@@ -108,8 +111,7 @@ void put_slice(const PackJob& job, const CodedSlice& slice, UnitWriter& writer) 
     writer.put_quantised(slice.piece, slice.first, slice.strips.parts());
   } else if (slice.length > 0) {
     const std::uint32_t tensor = job.units[slice.unit].pieces[slice.piece].tensor;
-    writer.put_raw(slice.piece, slice.first * dtype_bytes(job.weights.tensors[tensor].dtype),
-                   words_of(slice));
+    writer.put_raw(slice.piece, job.weights.tensors[tensor].bytes_of(slice.first), words_of(slice));
   }
 }
 

@@ -118,8 +118,7 @@ PieceCoding PackJob::coding_of(const PackUnit& unit, const UnitPiece& piece) con
 
 Bytes PackJob::unit_bytes(const PackUnit& unit) const {
   Bytes bytes = 0;
-  for (const UnitPiece& piece : unit.pieces)
-    bytes += piece.count * dtype_bytes(weights.tensors[piece.tensor].dtype);
+  for (const UnitPiece& piece : unit.pieces) bytes += weights.tensors[piece.tensor].bytes_of(piece.count);
   return bytes;
 }
 

@@ -22,6 +22,7 @@ PieceCoding coding_of(const Weights& weights, const PackUnit& unit, const UnitPi
   const std::uint64_t width = tensor.shape.empty() ? 0 : tensor.shape.back();
   const bool matrix = tensor.shape.size() >= 2 && width > 0 && piece.first % width == 0 &&
                       piece.count % width == 0 && codec::can_be_quantised(tensor.dtype);
+  const bool dense_enough = codec::kFormatBf16.bytes({1, piece.count}) >= coding.least_dense;
   if (unit.is_expert && coding.slices && piece.count > 0) {
     if (!matrix) {
       throw Error(ErrorKind::kUnsupported, "an expert cannot be stored in slices")
@@ -32,13 +33,10 @@ PieceCoding coding_of(const Weights& weights, const PackUnit& unit, const UnitPi
     }
     return {.encoding = Encoding::kSliced, .matrix = {piece.count / width, width}};
   }
-  if (coding.dense == DenseRounding::kInt8 && !unit.is_expert && !unit.is_range && matrix &&
-      2 * piece.count >= coding.least_dense &&
+  if (coding.dense == DenseRounding::kInt8 && !unit.is_expert && !unit.is_range && matrix && dense_enough &&
       !std::binary_search(coding.exact.begin(), coding.exact.end(), piece.tensor))
     return {.encoding = Encoding::kInt8, .matrix = {piece.count / width, width}};
-  const bool worth = unit.is_expert  ? piece.count > 0
-                     : unit.is_range ? false
-                                     : 2 * piece.count >= coding.least_dense;
+  const bool worth = unit.is_expert ? piece.count > 0 : unit.is_range ? false : dense_enough;
   if (coding.planes == Planes::kNone || tensor.dtype != DType::kBF16 || !worth) return {};
   if (coding.planes == Planes::kFlat) return {.encoding = Encoding::kSplit};
   const std::uint64_t columns = tensor.shape.size() < 2 ? 0 : width;
@@ -66,7 +64,7 @@ void PackSlices::list(std::size_t index) {
   for (std::size_t p = 0; p < unit.pieces.size(); ++p) {
     const UnitPiece& piece = unit.pieces[p];
     const TensorPlace& place = weights_.places[piece.tensor];
-    const Bytes width = dtype_bytes(weights_.tensors[piece.tensor].dtype);
+    const Bytes width = weights_.tensors[piece.tensor].bytes_of(1);
     const PieceCoding coding = coding_of(weights_, unit, piece, coding_);
     const bool tiled = coding.tiles.rows > 0, quantised = coding.matrix.rows > 0;
     // The items to cut: elements, groups of rows, or strips.

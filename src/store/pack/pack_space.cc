@@ -8,7 +8,7 @@ double piece_bytes(const PackJob& job, const PackUnit& unit, const UnitPiece& pi
   const double exponent_ratio = job.manifest.codec.name == "lz4" ? 0.5 : 0.3;
   switch (job.coding_of(unit, piece).encoding) {
     case Encoding::kRaw:
-      return count * static_cast<double>(dtype_bytes(job.weights.tensors[piece.tensor].dtype));
+      return static_cast<double>(job.weights.tensors[piece.tensor].bytes_of(piece.count));
     case Encoding::kSplit:
       return count * (1 + exponent_ratio);
     case Encoding::kSliced:

@@ -14,7 +14,7 @@ namespace {
 
 Bytes position_of(const Weights& weights, const std::vector<Bytes>& files, const UnitPiece& piece) {
   const TensorPlace& place = weights.places[piece.tensor];
-  return files[place.file] + place.offset + piece.first * dtype_bytes(weights.tensors[piece.tensor].dtype);
+  return files[place.file] + place.offset + weights.tensors[piece.tensor].bytes_of(piece.first);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "base/hash.h"
 #include "base/machine/thread_pool.h"
 #include "codec/exponents/plane_decoder.h"
+#include "codec/matrix_format.h"
 #include "store/format.h"
 #include "store/pack/ordered_pipeline.h"
 
@@ -168,10 +169,10 @@ class Restorer {
                                            static_cast<std::size_t>(chunk.bytes.length));
     check_sum(path, chunk.bytes.offset, chunk.xxh3, xxh3(bytes));
     codec::TileShape tiles;
-    run.words_bytes = 2 * chunk.count;
+    run.words_bytes = codec::kFormatBf16.bytes({1, chunk.count});
     if (run.piece->tiled()) {
       tiles = codec::tile_rows(run.piece->tiles, chunk.first, chunk.count).shape;
-      run.words_bytes = 2 * tiles.rows * tiles.columns;
+      run.words_bytes = codec::kFormatBf16.bytes({tiles.rows, tiles.columns});
     }
     run.words = make_buffer(run.words_bytes);
     try {

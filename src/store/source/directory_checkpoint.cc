@@ -36,9 +36,8 @@ class DirectoryCheckpoint final : public Checkpoint {
     stored.format = codec::word_format(tensor.dtype);
     stored.elements = piece.elements;
     stored.shape = matrix_shape(tensor.shape, piece.first_element, piece.elements);
-    const Bytes width = dtype_bytes(tensor.dtype);
-    stored.planes[0].extent = {place.file, place.offset + piece.first_element * width,
-                               piece.elements * width};
+    stored.planes[0].extent = {place.file, place.offset + tensor.bytes_of(piece.first_element),
+                               tensor.bytes_of(piece.elements)};
     return stored;
   }
 

@@ -125,25 +125,6 @@ Entry read_entry(JsonReader& json, const std::string& name, const std::string& p
   return entry;
 }
 
-// Bytes of this shape and type; the product of all non-zero dimensions must also fit, so that no partial
-// product overflows later.
-Bytes shape_bytes(const std::string& path, const Entry& entry) {
-  const TensorInfo& info = entry.tensor.info;
-  Bytes bytes = dtype_bytes(info.dtype);
-  bool zero = false;
-  for (const std::uint64_t dimension : info.shape) {
-    if (dimension == 0) {
-      zero = true;
-    } else if (__builtin_mul_overflow(bytes, dimension, &bytes)) {
-      throw tensor_error(path, entry, "has a shape that overflows")
-          .expected("fewer than 2^64 bytes")
-          .found(info.shape_text())
-          .fix(kDownloadAgain);
-    }
-  }
-  return zero ? 0 : bytes;
-}
-
 void check_sizes(const std::string& path, const std::vector<Entry>& entries, Bytes data_bytes) {
   for (const Entry& entry : entries) {
     const SafetensorsTensor& tensor = entry.tensor;
@@ -153,10 +134,15 @@ void check_sizes(const std::string& path, const std::vector<Entry>& entries, Byt
           .found(fmt::format("[{}, {}]", tensor.offset, tensor.offset + tensor.length))
           .fix("the file is cut short or was damaged: download it again");
     }
-    const Bytes wanted = shape_bytes(path, entry);
-    if (wanted != tensor.length) {
+    const std::optional<Bytes> wanted = tensor.info.checked_bytes();
+    if (!wanted)
+      throw tensor_error(path, entry, "has a shape that overflows")
+          .expected("fewer than 2^64 bytes")
+          .found(tensor.info.shape_text())
+          .fix(kDownloadAgain);
+    if (*wanted != tensor.length) {
       throw tensor_error(path, entry, "has a wrong size for its shape")
-          .expected(fmt::format("{} bytes for {} {}", wanted, dtype_name(tensor.info.dtype),
+          .expected(fmt::format("{} bytes for {} {}", *wanted, dtype_name(tensor.info.dtype),
                                 tensor.info.shape_text()))
           .found(fmt::format("{}", tensor.length))
           .fix(kDownloadAgain);
