@@ -122,6 +122,12 @@ TEST_F(RecordedRouting, ATraceOfAnotherShapeIsFittedAndEveryOutputSaysHow) {
   EXPECT_EQ(text.code, 0);
   EXPECT_NE(text.err.find("recorded from"), std::string::npos) << text.err;
   EXPECT_NE(text.err.find("not its own"), std::string::npos) << text.err;
+  const Outcome quiet = run("run " + kModel + flags + " --quiet");
+  EXPECT_EQ(quiet.err, "routing: " + fitted + "\n");
+  EXPECT_EQ(quiet.out, text.out);
+  const Outcome traced = run("trace " + kModel + flags + " --quiet -o " + file("quiet.trace"));
+  EXPECT_EQ(traced.err, "routing: " + fitted + "\n");
+  EXPECT_EQ(traced.out, "");
   const Json chosen = run_json("run " + kModel + flags + " --routing-layers 1,6,11,16,21,25");
   EXPECT_NE(chosen["routing"].get<std::string>().find("layers 1,6,11,16,21,25"), std::string::npos);
   EXPECT_NE(chosen["decisions"], ran["decisions"]);

@@ -22,6 +22,7 @@
 #include "engine/watch/routing_observer.h"
 #include "experts/layer_decider.h"
 #include "experts/registry.h"
+#include "kernels/attention/attention.h"
 #include "model/architecture.h"
 #include "model/golden_models.h"
 #include "model/pack_plan.h"
@@ -34,7 +35,7 @@ namespace {
 namespace fs = std::filesystem;
 
 const fs::path kModels = sluice::testing::kGoldenModels;
-constexpr std::size_t kSequences = 8, kPositions = 40, kSuspended = 2;
+constexpr std::size_t kSequences = 8, kPositions = 104, kSuspended = 2;
 
 std::uint64_t any_seed() {
   const char* const given = std::getenv("SLUICE_TEST_SEED");
@@ -55,7 +56,7 @@ std::vector<Text> random_texts(std::mt19937_64& random, const model::ModelConfig
       tokens.push_back(static_cast<tokenizer::TokenId>(random() % config.vocab));
   };
   for (Text& text : texts) {
-    text.prompt = 1 + random() % 24;
+    text.prompt = (random() % 4 == 0 ? 65 : 1) + random() % 24;  // some need a third block of the cache
     fill(text.tokens, text.prompt + random() % 8);
     if (config.has_encoder()) fill(text.encoder_tokens, 1 + random() % 20);
   }
@@ -88,7 +89,7 @@ void compute_alone(Engine& engine, Text& text) {
 
 // What all runs together have met, so that no case is tested by name alone.
 struct Met {
-  std::size_t mixed = 0, suspended = 0, cancelled = 0, shared = 0, evictions = 0;
+  std::size_t mixed = 0, suspended = 0, cancelled = 0, shared = 0, evictions = 0, long_texts = 0;
 };
 
 // Computes the texts in passes of random spans.
@@ -117,6 +118,7 @@ class Interleaved {
       EXPECT_EQ(count.decode_tokens, texts_[i].tokens.size() - texts_[i].prompt);
       EXPECT_EQ(sequences_[i]->length(), texts_[i].tokens.size());
       EXPECT_GT(count.demand, 0u);
+      met_.long_texts += sequences_[i]->length() > 2 * kernels::kCacheBlock ? 1 : 0;
     }
   }
 
@@ -301,6 +303,7 @@ TEST(Interleaving, EveryArchitecture) {
   EXPECT_GT(met.shared, 0u);
   EXPECT_GT(met.suspended, 0u);
   EXPECT_GT(met.cancelled, 0u);
+  EXPECT_GT(met.long_texts, 0u);
   EXPECT_GT(met.evictions, 0u);
 }
 

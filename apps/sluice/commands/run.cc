@@ -285,6 +285,8 @@ void run(const Options& options) {
       print_error("\n{}", run_table(engine.report(), requests, results, times, columns));
       if (requests[0].sampler.temperature > 0 && !flags.seed)
         print_error("{}", report_row("seed", std::to_string(requests[0].sampler.seed), columns));
+    } else if (const std::string played = engine.policies().played(); !played.empty()) {
+      print_error("routing: {}\n", played);  // no output goes without it
     }
     if (options.show_experts)
       print_error("\n{}", residency_picture(engine.report(), terminal && colour_allowed(), columns));

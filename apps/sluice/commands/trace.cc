@@ -150,7 +150,10 @@ void run(const Options& options) {
     if (const std::string played = engine.policies().played(); !played.empty()) json["routing"] = played;
     put_sequences(json, requests, results);
     std::cout << json.dump() << '\n';
-  } else if (!flags.quiet) {
+  } else if (flags.quiet) {
+    if (const std::string played = engine.policies().played(); !played.empty())
+      print_error("routing: {}\n", played);  // no output goes without it
+  } else {
     std::size_t prompt = 0, generated = 0;
     for (const engine::GenerateRequest& request : requests) prompt += request.prompt.size();
     for (const engine::GenerateResult& result : results) generated += result.tokens.size();

@@ -35,13 +35,13 @@ struct LinkSpeed {
 inline constexpr std::string_view kWordsView = "words", kPackedView = "packed";
 
 struct DeviceProfile {
-  std::string device;    // its whole specification, as device::to_text() has it
-  std::string view;      // one of these; empty: a profile that does not say
-  Bytes expert = 0;      // that a copy of an expert moves, in that view
-  Bytes row = 0;         // of one token's hidden state
-  TimesOfTokens host;    // computing one expert on the host, while the device copies and computes …
-  TimesOfTokens run;     // … and on the device, while the host computes. Times do not fall with the tokens
-  LinkSpeed idle, busy;  // host to device, alone and beside the host's experts; decisions use `busy`
+  std::string device;     // its whole specification, as device::to_text() has it
+  std::string view = {};  // one of these; empty: a profile that does not say
+  Bytes expert = 0;       // that a copy of an expert moves, in that view
+  Bytes row = 0;          // of one token's hidden state
+  TimesOfTokens host;     // computing one expert on the host, while the device copies and computes …
+  TimesOfTokens run;      // … and on the device, while the host computes. Times do not fall with the tokens
+  LinkSpeed idle, busy;   // host to device, alone and beside the host's experts; decisions use `busy`
   TimesOfTokens attention;  // what a step has beside routed experts and head, for each sparse layer
   Measured predict;         // scores of the next layer for one token
   Measured sync;            // a few bytes, down to the host
