@@ -18,8 +18,8 @@ std::string with_marks(std::string_view text) {
   std::string safe;
   std::size_t at = 0;  // where a mark may begin
   while ((at = text.find(Setting::kMarkBegin, at)) != text.npos) {
-    const std::string_view mark = text.substr(at, Setting::kMarkBytes);
-    if (!marked_setting(mark)) {
+    const std::string_view mark = leading_mark(text.substr(at));
+    if (mark.empty()) {
       ++at;
       continue;
     }

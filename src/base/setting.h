@@ -7,8 +7,9 @@
 //       .fix("leave " + Setting::kMath + " out for auto");
 //
 // Within a text a setting is a mark. with_names() puts names from a table in the place of marks: an Error
-// shows flags (Error::what()) or, to a server's client, fields (error_text.h). To add a setting, add its
-// constant here and its row in setting_names.cc.
+// shows flags (Error::what()) or, to a server's client, fields (error_text.h). Foreign text (paths, prompts,
+// what files hold) cannot hold a mark: each process draws a word at random that all its marks share. To add a
+// setting, add its constant here and its row in setting_names.cc.
 #pragma once
 
 #include <array>
@@ -35,24 +36,16 @@ class Setting {
       kShape, kModel, kBudget, kQuick, kAhead, kGateInputs, kRoutingLayers, kRouting, kDeviceMemory,
       kDeviceSlots, kDeviceCache, kWSize, kUSize, kDevice, kPrefetchSize, kResidual, kDenseOn, kDeviceKeep;
 
-  static constexpr std::size_t kMarkBytes = 4;
-  static constexpr char kMarkBegin = '\x1e', kMarkEnd = '\x1f';
+  static constexpr char kMarkBegin = '\x1e';  // a control character, which no text of ours has otherwise
 
-  // The mark: the index in letters between two control characters. Foreign text in which such bytes happen to
-  // stand shows the name of a setting in their place. Valid as long as the object.
-  constexpr operator std::string_view() const { return {mark_, kMarkBytes}; }
-  constexpr std::size_t index() const {
-    return static_cast<std::size_t>(26 * (mark_[1] - 'a') + (mark_[2] - 'a'));
-  }
-  friend constexpr bool operator==(const Setting& a, const Setting& b) { return a.index() == b.index(); }
+  operator std::string_view() const;  // the mark, valid while the process runs
+  constexpr std::size_t index() const { return index_; }
+  friend constexpr bool operator==(const Setting& a, const Setting& b) { return a.index_ == b.index_; }
 
  private:
-  // `index`: of its row in the table.
-  constexpr explicit Setting(int index)
-      : mark_{kMarkBegin, static_cast<char>('a' + index / 26), static_cast<char>('a' + index % 26),
-              kMarkEnd} {}
+  constexpr explicit Setting(std::size_t index) : index_(index) {}
 
-  char mark_[kMarkBytes];
+  std::size_t index_;  // of its row in the table
 };
 
 inline constexpr Setting Setting::kMemory{0};
@@ -209,6 +202,8 @@ using SettingNames = std::array<SettingName, kSettings>;
 const SettingNames& setting_names();
 const SettingName& name_of(Setting setting, const SettingNames& names = setting_names());
 
+// The mark that `text` begins with; empty if it begins with none.
+std::string_view leading_mark(std::string_view text);
 // The setting of a text that is one mark and nothing else.
 std::optional<Setting> marked_setting(std::string_view text);
 std::string with_names(std::string_view text, NamedBy by = NamedBy::kFlag,

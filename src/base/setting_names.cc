@@ -1,6 +1,8 @@
 // The one place where flags are spelled. docs/architecture.md, "Errors", says how texts get their names.
 #include "base/setting.h"
 
+#include <random>
+
 namespace sluice {
 namespace {
 
@@ -133,11 +135,41 @@ constexpr bool in_order(const SettingNames& names) {
 }
 static_assert(in_order(kNames));
 
-// The row of the setting whose mark `text` begins with; null if it begins with none.
-const SettingName* leading_mark(std::string_view text, const SettingNames& names) {
-  for (const SettingName& name : names)
-    if (text.starts_with(std::string_view(name.setting))) return &name;
-  return nullptr;
+// Marks: kMarkBegin, a word of 64 random bits, and the index. Nobody who writes a file or a command line
+// knows the word.
+constexpr std::size_t kWordBegin = 1, kWordLetters = 16, kIndexLetters = 2;
+constexpr std::size_t kIndexBegin = kWordBegin + kWordLetters, kMarkBytes = kIndexBegin + kIndexLetters;
+static_assert(kSettings <= 26 * 26);
+
+class Marks {
+ public:
+  Marks() {
+    std::random_device random;
+    Mark& first = all_[0];
+    first[0] = Setting::kMarkBegin;
+    for (std::size_t i = kWordBegin; i < kIndexBegin; ++i) first[i] = static_cast<char>('a' + random() % 16);
+    for (std::size_t i = 0; i < kSettings; ++i) {
+      all_[i] = first;
+      all_[i][kIndexBegin] = static_cast<char>('a' + i / 26);
+      all_[i][kIndexBegin + 1] = static_cast<char>('a' + i % 26);
+    }
+  }
+  std::string_view of(std::size_t index) const { return {all_[index].data(), kMarkBytes}; }
+  // The index of the mark that `text` begins with.
+  std::optional<std::size_t> leading(std::string_view text) const {
+    for (std::size_t i = 0; i < kSettings; ++i)
+      if (text.starts_with(of(i))) return i;
+    return std::nullopt;
+  }
+
+ private:
+  using Mark = std::array<char, kMarkBytes>;
+  std::array<Mark, kSettings> all_;
+};
+
+const Marks& marks() {
+  static const Marks kMarks;
+  return kMarks;
 }
 
 }  // namespace
@@ -152,9 +184,15 @@ std::string operator+(std::string text, Setting setting) { return text.append(st
 
 std::string operator+(Setting setting, std::string_view text) { return mark(setting).append(text); }
 
+Setting::operator std::string_view() const { return marks().of(index_); }
+
+std::string_view leading_mark(std::string_view text) {
+  return marks().leading(text) ? text.substr(0, kMarkBytes) : std::string_view();
+}
+
 std::optional<Setting> marked_setting(std::string_view text) {
-  const SettingName* const name = leading_mark(text, kNames);
-  return name != nullptr && text.size() == Setting::kMarkBytes ? std::optional(name->setting) : std::nullopt;
+  const std::optional<std::size_t> index = marks().leading(text);
+  return index && text.size() == kMarkBytes ? std::optional(kNames[*index].setting) : std::nullopt;
 }
 
 std::string with_names(std::string_view text, NamedBy by, const SettingNames& names) {
@@ -164,9 +202,9 @@ std::string with_names(std::string_view text, NamedBy by, const SettingNames& na
     named += text.substr(0, plain);
     text.remove_prefix(plain);
     if (text.empty()) break;
-    const SettingName* const name = leading_mark(text, names);
-    named += name == nullptr ? text.substr(0, 1) : by == NamedBy::kFlag ? name->flag() : name->field;
-    text.remove_prefix(name == nullptr ? 1 : Setting::kMarkBytes);
+    const std::optional<std::size_t> index = marks().leading(text);
+    named += !index ? text.substr(0, 1) : by == NamedBy::kFlag ? names[*index].flag() : names[*index].field;
+    text.remove_prefix(index ? kMarkBytes : 1);
   }
   return named;
 }

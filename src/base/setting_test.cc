@@ -1,7 +1,10 @@
 #include "base/setting.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstdio>
 #include <set>
 #include <string>
 
@@ -57,15 +60,45 @@ TEST(Setting, EveryMarkIsReadBack) {
     EXPECT_EQ(with_names(mark(name.setting)), name.flag());
     EXPECT_EQ(marked_setting(mark(name.setting) + "x"), std::nullopt);
   }
-  for (const std::string& text : {""s, "--memory"s, "\x1e"s, "\x1e\x1f"s,
-                                  "\x1e"
-                                  "aa"s,
-                                  "\x1e"
-                                  "aax\x1f"s,
-                                  "\x1ezz\x1f"s}) {
+  const std::string begin(1, Setting::kMarkBegin), memory = mark(Setting::kMemory);
+  const std::string unknown = memory.substr(0, memory.size() - 2) + "zz";
+  for (const std::string& text : {""s, "--memory"s, begin, begin + begin, begin + "aa", begin + "aa\x1f",
+                                  memory.substr(0, memory.size() - 1), memory.substr(1), unknown}) {
     EXPECT_EQ(marked_setting(text), std::nullopt) << text;
+    EXPECT_EQ(leading_mark(text), "") << text;
     EXPECT_EQ(with_names(text), text);
   }
+  EXPECT_EQ(leading_mark(memory + "x"), memory);
+}
+
+// Marks once were the index between two control characters, so that a path could be shown as a flag. What one
+// process has for a mark is foreign text in another: each draws its own.
+TEST(Setting, ForeignTextCannotHoldAMark) {
+  for (std::size_t i = 0; i < kSettings; ++i) {
+    const std::string letters = {static_cast<char>('a' + i / 26), static_cast<char>('a' + i % 26)};
+    EXPECT_EQ(io_error("open", "a\x1e" + letters + "\x1f.json", ENOENT).what(),
+              "a\\x1e" + letters + "\\x1f.json: open failed: No such file or directory; check the name"s);
+  }
+  const auto mark_of_a_process = [] {
+    const std::string command =
+        "/proc/" + std::to_string(::getpid()) + "/exe --gtest_filter=Setting.MarkIsOneLine";
+    std::FILE* const output = ::popen(command.c_str(), "r");
+    std::string text;
+    for (int c; (c = std::fgetc(output)) != EOF;) text += static_cast<char>(c);
+    EXPECT_EQ(::pclose(output), 0);
+    const std::size_t begin = text.find(Setting::kMarkBegin);
+    return begin == text.npos ? "none" : text.substr(begin, mark(Setting::kMemory).size());
+  };
+  const std::string first = mark_of_a_process(), second = mark_of_a_process();
+  EXPECT_EQ(first[0], Setting::kMarkBegin);
+  EXPECT_NE(first, second);
+  EXPECT_EQ(with_names(first), first);
+}
+
+// The test above runs this one in processes of its own, to see their marks.
+TEST(Setting, MarkIsOneLine) {
+  EXPECT_EQ(mark(Setting::kMemory).find('\n'), std::string::npos);
+  std::printf("%s\n", mark(Setting::kMemory).c_str());
 }
 
 TEST(Setting, ErrorNamesSettingsByFlagsAndForARequestByFields) {
