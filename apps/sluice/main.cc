@@ -56,7 +56,7 @@ void open_standard_files() {
 // ---- Errors as text
 
 int fail(int code, std::string_view message) {
-  print_error("sluice: {}\n", message);
+  print_message("sluice: {}", message);
   return code;
 }
 
@@ -130,7 +130,7 @@ int run(int argc, char** argv) {
 
   std::vector<std::string> words(argv + 1, argv + argc);
   if (words.empty()) {
-    write_error(app.help(terminal_columns(STDERR_FILENO)));
+    write_report(app.help(terminal_columns(STDERR_FILENO)));
     return kExitUsage;
   }
   if (words[0] == "help") {  // `sluice help run` asks for the help of run

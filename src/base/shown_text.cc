@@ -33,24 +33,35 @@ std::size_t character_bytes(std::string_view text) {
   return overlong || surrogate || steers(character) ? 0 : length;
 }
 
-}  // namespace
-
-std::string shown_text(std::string_view text) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string shown;
-  // Where each character of `shown` starts; the characters of an escape start where the escape starts.
+struct Escaped {
+  std::string text;
+  // Where each character of `text` starts; the characters of an escape start where the escape starts.
   std::vector<std::size_t> starts;
+};
+
+Escaped escaped(std::string_view text) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  Escaped it;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t length = character_bytes(text.substr(at));
-    starts.insert(starts.end(), length > 0 ? 1 : 4, shown.size());
+    it.starts.insert(it.starts.end(), length > 0 ? 1 : 4, it.text.size());
     if (length > 0) {
-      shown += text.substr(at, length);
+      it.text += text.substr(at, length);
     } else {
       const auto byte = static_cast<unsigned char>(text[at]);
-      shown.append("\\x").append({kDigits[byte >> 4], kDigits[byte & 15]});
+      it.text.append("\\x").append({kDigits[byte >> 4], kDigits[byte & 15]});
     }
     at += std::max<std::size_t>(1, length);
   }
+  return it;
+}
+
+}  // namespace
+
+std::string escaped_text(std::string_view text) { return escaped(text).text; }
+
+std::string shown_text(std::string_view text) {
+  const auto [shown, starts] = escaped(text);
   if (starts.size() <= kMostCharacters) return shown;
   return shown.substr(0, starts[kKept]) + "…" + shown.substr(starts[starts.size() - kKept]);
 }

@@ -34,7 +34,8 @@ std::size_t text_columns(std::string_view text) {
 std::string wrapped_text(std::string_view text, std::size_t columns, std::size_t at, std::size_t indent) {
   std::string lines;
   std::size_t column = at;
-  bool begun = false;  // the line has a word
+  bool begun = false;      // the line has a word
+  std::size_t blanks = 0;  // between its last word and the next, as they stand in the text
   const auto break_line = [&] {
     lines += '\n';
     column = 0;
@@ -44,10 +45,10 @@ std::string wrapped_text(std::string_view text, std::size_t columns, std::size_t
     const std::string_view word = first_words(text);
     const std::size_t length = word.size();
     if (!word.empty()) {
-      if (begun && column + 1 + text_columns(word) > columns) break_line();
+      if (begun && column + blanks + text_columns(word) > columns) break_line();
       if (begun) {
-        lines += ' ';
-        ++column;
+        lines.append(blanks, ' ');
+        column += blanks;
       } else if (column < indent && !lines.empty()) {
         lines.append(indent - column, ' ');
         column = indent;
@@ -55,7 +56,9 @@ std::string wrapped_text(std::string_view text, std::size_t columns, std::size_t
       lines += word;
       column += text_columns(word);
       begun = true;
+      blanks = 0;
     }
+    ++blanks;
     if (length < text.size() && text[length] == '\n') break_line();
     text.remove_prefix(std::min(length + 1, text.size()));
   }

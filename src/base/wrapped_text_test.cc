@@ -16,6 +16,15 @@ TEST(WrappedText, BreaksAtBlanksAndNeverInsideAWord) {
   EXPECT_EQ(wrapped_text("", 10), "");
 }
 
+TEST(WrappedText, KeepsSeveralBlanksBetweenWordsOfOneLine) {
+  EXPECT_EQ(wrapped_text("a  b   c", 8), "a  b   c");
+  EXPECT_EQ(wrapped_text("a  b   c", 7), "a  b\nc");
+  EXPECT_EQ(wrapped_text("a  b   c", 3), "a\nb\nc");
+  EXPECT_EQ(wrapped_text("a  1 MiB", 8), "a  1 MiB");
+  EXPECT_EQ(wrapped_text("a  1 MiB", 7), "a\n1 MiB");
+  EXPECT_EQ(wrapped_text("a \n b ", 8), "a\nb");
+}
+
 TEST(WrappedText, IndentsAllLinesButTheFirst) {
   EXPECT_EQ(wrapped_text("one two three four", 12, 4, 4), "one two\n    three\n    four");
   EXPECT_EQ(wrapped_text("one\ntwo three", 6, 0, 2), "one\n  two\n  three");

@@ -178,9 +178,9 @@ void compare(const Options& options) {
     std::cout << lab::table_text(result, terminal_columns(STDOUT_FILENO, kAnyColumns));
   }
   if (const auto different = result.different_though_computed_alike()) {
-    print_error(
+    print_message(
         "sluice: presets that compute alike gave different texts, which must never be: {} in run 1 and "
-        "{} in run {} ({})\n",
+        "{} in run {} ({})",
         different->from.preset, different->contender.preset, different->run,
         *different->contender.arithmetic);
     throw Exit{kExitFailed};

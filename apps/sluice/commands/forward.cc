@@ -150,7 +150,7 @@ void forward(const Options& options) {
                      .dump()
               << '\n';
   else if (!flags.quiet)
-    print_error("wrote {}: float32 [{}, {}]\n", options.out, tokens.size(), open.model.config.vocab);
+    print_message("wrote {}: float32 [{}, {}]", options.out, tokens.size(), open.model.config.vocab);
 }
 
 }  // namespace

@@ -203,7 +203,7 @@ void reproduce_slicemoe(const Options& options) {
   settings.version = SLUICE_VERSION;
   settings.interrupted = interrupted_or_unread;
   if (!options.common.quiet && !options.common.json)
-    settings.on_stage = [](std::string_view text) { print_error("reproduce: {}\n", text); };
+    settings.on_stage = [](std::string_view text) { print_message("reproduce: {}", text); };
   give_out(reproduce::reproduce_slicemoe(settings), options, output);
 }
 
@@ -258,7 +258,7 @@ void reproduce_dali(const Options& options) {
   settings.version = SLUICE_VERSION;
   settings.interrupted = interrupted_or_unread;
   if (!options.common.quiet && !options.common.json)
-    settings.on_stage = [](std::string_view text) { print_error("reproduce: {}\n", text); };
+    settings.on_stage = [](std::string_view text) { print_message("reproduce: {}", text); };
   give_out(reproduce::reproduce_dali(settings), options, output);
 }
 
@@ -312,12 +312,12 @@ void reproduce_zipmoe(const Options& options) {
   settings.version = SLUICE_VERSION;
   settings.interrupted = interrupted_or_unread;
   if (!common.quiet && !common.json)
-    settings.on_stage = [](std::string_view text) { print_error("reproduce: {}\n", text); };
+    settings.on_stage = [](std::string_view text) { print_message("reproduce: {}", text); };
 
   std::optional<TemporaryDirectory> temporary;
   std::string packed_path = options.model, whole_path = options.whole.empty() ? options.model : options.whole;
   if (!store::looks_like_store(options.model)) {
-    if (!common.quiet && !common.json) print_error("reproduce: packing {}\n", options.model);
+    if (!common.quiet && !common.json) print_message("reproduce: packing {}", options.model);
     packed_path = temporary.emplace(output).file("model.sluice");
     pack(options.model, packed_path);
   }
@@ -333,7 +333,7 @@ void reproduce_zipmoe(const Options& options) {
   const reproduce::Report report = reproduce::reproduce_zipmoe(settings);
   give_out(report, options, output);
   if (!report.data.at("texts_equal").get<bool>()) {
-    print_error("sluice: presets gave different texts, which must never be; the figures are void\n");
+    write_message("sluice: presets gave different texts, which must never be; the figures are void");
     throw Exit{kExitFailed};
   }
 }

@@ -282,14 +282,14 @@ void run(const Options& options) {
     std::cout.flush();
     const std::size_t columns = terminal_columns(STDERR_FILENO);
     if (!flags.quiet) {
-      print_error("\n{}", run_table(engine.report(), requests, results, times, columns));
+      write_report('\n' + run_table(engine.report(), requests, results, times, columns));
       if (requests[0].sampler.temperature > 0 && !flags.seed)
-        print_error("{}", report_row("seed", std::to_string(requests[0].sampler.seed), columns));
+        write_report(report_row("seed", std::to_string(requests[0].sampler.seed), columns));
     } else if (const std::string played = engine.policies().played(); !played.empty()) {
-      print_error("routing: {}\n", played);  // no output goes without it
+      print_message("routing: {}", played);  // no output goes without it
     }
     if (options.show_experts)
-      print_error("\n{}", residency_picture(engine.report(), terminal && colour_allowed(), columns));
+      write_report('\n' + residency_picture(engine.report(), terminal && colour_allowed(), columns));
   }
   warn_of_full_context(engine::stop_reasons(results), flags, open);
   for (const engine::GenerateResult& result : results)

@@ -152,7 +152,7 @@ void run(const Options& options) {
     std::cout << json.dump() << '\n';
   } else if (flags.quiet) {
     if (const std::string played = engine.policies().played(); !played.empty())
-      print_error("routing: {}\n", played);  // no output goes without it
+      print_message("routing: {}", played);  // no output goes without it
   } else {
     std::size_t prompt = 0, generated = 0;
     for (const engine::GenerateRequest& request : requests) prompt += request.prompt.size();

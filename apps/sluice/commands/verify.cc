@@ -79,9 +79,9 @@ void verify(const Options& options) {
                               .expected(error.expected)
                               .found(error.found)
                               .fix(error.fix);
-      print_error("sluice: {}\n", shown.what());
+      print_message("sluice: {}", shown.what());
     }
-    if (!report.ok()) print_error("sluice: {}: {}\n", shown_text(options.store), verdict(report));
+    if (!report.ok()) print_message("sluice: {}: {}", shown_text(options.store), verdict(report));
     if (report.ok() && !options.common.quiet)
       print_wrapped(
           fmt::format("{}: {} files, {}: ok", options.store, report.files, format_bytes(report.bytes)));

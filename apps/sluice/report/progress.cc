@@ -102,8 +102,8 @@ void Progress::draw(Bytes done, bool last) {
       {fmt::format("{} {}", duration_text(last ? seconds : left), last ? "in all" : "left"), 1}};
   if (!terminal_) {
     const std::size_t columns = terminal_columns(STDERR_FILENO, kAnyColumns);
-    print_error("{}: {}\n", label_,
-                fitted_line(numbers, "  ", columns - std::min(columns, label_.size() + 2)));
+    print_message("{}: {}", label_,
+                  fitted_line(numbers, "  ", columns - std::min(columns, label_.size() + 2)));
     return;
   }
   const std::size_t columns = live_columns() - 1;  // in the last one a terminal wraps

@@ -6,6 +6,9 @@
 #include <string>
 #include <utility>
 
+#include "base/shown_text.h"
+#include "base/wrapped_text.h"
+#include "streams/terminal_columns.h"
 #include "streams/write_text.h"
 
 namespace sluice::app {
@@ -18,14 +21,21 @@ void write_all(std::string_view text) { write_text(STDERR_FILENO, text); }
 
 }  // namespace
 
-void write_error(std::string_view text) {
+void write_report(std::string_view lines) {
   remove_live_line();
-  write_all(text);
+  write_all(lines);
+}
+
+void write_message(std::string_view text) {
+  constexpr std::size_t kIndent = 2;  // of all lines but the first
+  std::string shown = escaped_text(text);
+  if (::isatty(STDERR_FILENO) == 1) shown = wrapped_text(shown, terminal_columns(STDERR_FILENO), 0, kIndent);
+  write_report(shown + '\n');
 }
 
 void write_warning(std::string_view text) {
   static std::set<std::string, std::less<>> written;
-  if (written.emplace(text).second) print_error("sluice: warning: {}\n", text);
+  if (written.emplace(text).second) print_message("sluice: warning: {}", text);
 }
 
 void draw_live_line(std::string_view line) {

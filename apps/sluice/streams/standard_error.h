@@ -10,15 +10,20 @@
 
 namespace sluice::app {
 
-// Writes the text as it is; a live line is removed before it.
-void write_error(std::string_view text);
+// Writes the lines of a report or a help, which fit, as they are; a live line is removed before them.
+void write_report(std::string_view lines);
+
+// Writes one message: an error, a warning, a note. Every one goes through here. What steers a terminal is
+// shown as \xNN. A terminal narrower than the message gets it broken between words; elsewhere it is one line,
+// which scripts can find.
+void write_message(std::string_view text);
 
 template <class... Values>
-void print_error(fmt::format_string<Values...> format, Values&&... values) {
-  write_error(fmt::format(format, std::forward<Values>(values)...));
+void print_message(fmt::format_string<Values...> format, Values&&... values) {
+  write_message(fmt::format(format, std::forward<Values>(values)...));
 }
 
-// "sluice: warning: TEXT", on a line of its own; the same text is written once, however often it is found.
+// "sluice: warning: TEXT", a message of its own; the same text is written once, however often it is found.
 void write_warning(std::string_view text);
 
 template <class... Values>

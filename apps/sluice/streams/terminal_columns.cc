@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/shown_text.h"
 #include "base/wrapped_text.h"
 #include "streams/standard_output.h"
 
@@ -27,7 +28,7 @@ std::size_t terminal_columns(int fd, std::size_t elsewhere) {
 }
 
 void print_wrapped(std::string_view line) {
-  print_output("{}\n", wrapped_text(line, terminal_columns(STDOUT_FILENO)));
+  print_output("{}\n", wrapped_text(escaped_text(line), terminal_columns(STDOUT_FILENO)));
 }
 
 }  // namespace sluice::app
