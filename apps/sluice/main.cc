@@ -13,12 +13,14 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/error_text.h"
 #include "base/machine/system_memory.h"
 #include "base/setting.h"
 #include "base/shown_text.h"
 #include "command.h"
 #include "engine/plan/memory_plan.h"
 #include "flags/nearest.h"
+#include "flags/written_names.h"
 #include "streams/exit_code.h"
 #include "streams/interrupt.h"
 #include "streams/standard_error.h"
@@ -168,7 +170,8 @@ int run_and_report(int argc, char** argv) {
       error.fix(argc > 1 && argv[1][0] != '-'
                     ? fmt::format("`sluice {} {}` explains it", argv[1], mark(Setting::kHelp))
                     : "`sluice " + Setting::kHelp + "` lists the commands");
-    return fail(exit_code(error.kind()), error.what());
+    const SettingNames names = written_names({argv + 1, argv + argc});
+    return fail(exit_code(error.kind()), error_text(error, NamedBy::kFlag, names));
   } catch (const std::bad_alloc&) {
     output.finish_silently();
     return fail(kExitFailed,

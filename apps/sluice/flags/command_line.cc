@@ -102,7 +102,7 @@ struct ShowTarget {
 struct AddOption {
   CLI::App& app;
   const std::string& names;
-  const std::string& name;  // in errors
+  const std::string name;  // in errors
 
   CLI::Option* operator()(std::string* target) const { return app.add_option(names, *target); }
   CLI::Option* operator()(std::vector<std::string>* target) const {
@@ -124,12 +124,15 @@ struct AddOption {
 
 struct Flag::State {
   CLI::Option* option = nullptr;
+  std::optional<Setting> setting;  // empty: an argument
   HelpFlag help;
   FlagTarget target;
   bool takes_value = false;
 
-  // As errors name it: the long name, or an argument's word.
-  std::string name() const { return split_names(help.names).back(); }
+  // As errors name what is given: a mark, which they spell as the user has written it; or an argument's word.
+  std::string name() const { return setting ? mark(*setting) : help.names; }
+  // As errors name what is not given.
+  std::string long_name() const { return split_names(help.names).back(); }
   bool repeats() const { return std::holds_alternative<std::vector<std::string>*>(target); }
   bool is_named(const std::string& word) const {
     const Words names = split_names(help.names);
@@ -248,8 +251,9 @@ Command* Command::add_choice(const std::string& title) {
   return state_->choices.back().second.get();
 }
 
-Flag* Command::keep(const std::string& names, const std::string& help) {
+Flag* Command::keep(const std::string& names, std::optional<Setting> setting, const std::string& help) {
   Flag* flag = state_->flags.emplace_back(std::make_unique<Flag>()).get();
+  flag->state_->setting = setting;
   flag->state_->help.names = names;
   flag->state_->help.text = help;
   if (!state_->choice.empty())
@@ -260,15 +264,16 @@ Flag* Command::keep(const std::string& names, const std::string& help) {
 }
 
 Flag* Command::add_option(Setting setting, FlagTarget target, const std::string& help) {
-  return add_value(state_->flags_of(setting), std::move(target), help);
+  return add_value(state_->flags_of(setting), setting, std::move(target), help);
 }
 
 Flag* Command::add_argument(const std::string& word, FlagTarget target, const std::string& help) {
-  return add_value(word, std::move(target), help);
+  return add_value(word, std::nullopt, std::move(target), help);
 }
 
-Flag* Command::add_value(const std::string& names, FlagTarget target, const std::string& help) {
-  Flag* flag = keep(names, help);
+Flag* Command::add_value(const std::string& names, std::optional<Setting> setting, FlagTarget target,
+                         const std::string& help) {
+  Flag* flag = keep(names, setting, help);
   flag->state_->takes_value = true;
   if (names.starts_with('-')) flag->state_->help.value = usual_word(target);
   flag->state_->option = std::visit(AddOption{*state_->app, names, flag->state_->name()}, target);
@@ -278,7 +283,7 @@ Flag* Command::add_value(const std::string& names, FlagTarget target, const std:
 
 Flag* Command::add_flag(Setting setting, bool& target, const std::string& help) {
   const std::string names = state_->flags_of(setting);
-  Flag* flag = keep(names, help);
+  Flag* flag = keep(names, setting, help);
   flag->state_->option = state_->app->add_flag(names, target);
   return flag;
 }
@@ -336,6 +341,7 @@ HelpCommand Command::State::help(const std::string& program_name) const {
   }
   const auto spell = [&](std::string& text) { text = with_names(text, NamedBy::kFlag, *names); };
   spell(help.text);
+  spell(help.footer);
   for (HelpFlag& flag : help.flags) {
     spell(flag.text);
     spell(flag.group);
@@ -369,8 +375,9 @@ void Command::State::check_words(const Words& words) const {
           .in(word)
           .expected(word + ' ' + flag->help.value)
           .found(last ? "the end of the command line" : "the flag " + words[i + 1])
-          .fix(last ? asks_for_help()
-                    : fmt::format("give a value, or {}={} if that is meant", flag->name(), words[i + 1]));
+          .fix(last
+                   ? asks_for_help()
+                   : fmt::format("give a value, or {}={} if that is meant", flag->long_name(), words[i + 1]));
     ++i;
   }
 }
@@ -380,7 +387,7 @@ void Command::State::check_complete() const {
     if (!flag->help.required || flag->option->count() > 0) continue;
     throw Error(ErrorKind::kUsage,
                 flag->help.group.empty() ? "the argument is missing" : "the flag is missing")
-        .in(flag->name())
+        .in(flag->long_name())
         .expected(within_sentence(flag->help.text))
         .found("nothing")
         .fix(asks_for_help());
@@ -388,7 +395,7 @@ void Command::State::check_complete() const {
   for (const auto& [place, choice] : choices) {
     Words names, given;
     for (const auto& flag : choice->state_->flags) {
-      names.push_back(flag->state_->name());
+      names.push_back(flag->given() ? flag->state_->name() : flag->state_->long_name());
       if (flag->given()) given.push_back(names.back());
     }
     if (given.size() == 1) continue;

@@ -62,7 +62,7 @@ class Command {
   Command& operator=(const Command&) = delete;
 
   Command* add_command(const std::string& name, const std::string& summary);
-  // Help texts, headings and summaries may hold marks of settings.
+  // Help texts, headings, summaries and footers may hold marks of settings.
   Flag* add_option(Setting setting, FlagTarget target, const std::string& help);
   Flag* add_flag(Setting setting, bool& target, const std::string& help);
   Flag* add_argument(const std::string& word, FlagTarget target, const std::string& help);  // by its place
@@ -83,8 +83,9 @@ class Command {
  private:
   struct State;
   explicit Command(std::unique_ptr<State> state);
-  Flag* keep(const std::string& names, const std::string& help);
-  Flag* add_value(const std::string& names, FlagTarget target, const std::string& help);
+  Flag* keep(const std::string& names, std::optional<Setting> setting, const std::string& help);
+  Flag* add_value(const std::string& names, std::optional<Setting> setting, FlagTarget target,
+                  const std::string& help);
   std::unique_ptr<State> state_;
 };
 
