@@ -80,7 +80,8 @@ constexpr CachePolicy kCaches[] = {
      .source = "Fiddler; SPEC 3.7",
      .keeps = false,
      .judges_events = true,
-     .starts = true},
+     .starts = true,
+     .by_popularity = true},
 };
 
 constexpr RouterPolicy kRouters[] = {

@@ -139,7 +139,7 @@ std::vector<Row> rows_of(const HybridRequest& request, const HybridFlags& flags,
             settings.placement = flags.placement.empty() ? preset.placement : flags.placement;
             settings.prefill_placement = flags.placement.empty() ? preset.prefill_placement : "";
             settings.prefill_from = preset.prefill_from;
-            check_cache(cache, Setting::kDeviceCache);
+            check_cache(cache, Setting::kDeviceCache, CacheUser::kReplay);
             settings.device_cache = cache;
             experts::find_placement(settings.placement);
             settings.slots = slots;

@@ -307,6 +307,7 @@ void add_plan(Command& app) {
   add_engine_flags(
       *command, options->engine,
       {.seed = "Which experts costs are measured of at the start; default: 0",
+       .router = "all but exact change the text; prompts are routed exactly",
        .context = "Most tokens to plan for (see " + Setting::kTokens + "); default: the model's maximum",
        .devices = true});
   command->footer(

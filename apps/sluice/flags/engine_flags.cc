@@ -34,36 +34,62 @@
 namespace sluice::app {
 namespace {
 
+// Whether a running model can do what a policy does. Others must be told what replays alone know.
+bool runs(const experts::CachePolicy& cache) { return !cache.oracle && !cache.by_popularity; }
+bool runs(const experts::PrefetchPolicy& prefetch) {
+  return prefetch.needs != experts::PrefetchNeeds::kTransitions;
+}
+bool runs(const experts::DevicePreset& preset) {
+  return preset.missing.empty() && !experts::is_for_replays(preset);
+}
+
+// The names of those policies of a table that `has` says true of.
+template <class Policies, class Has>
+std::string names_of(const Policies& policies, Has has) {
+  std::string names;
+  for (const auto& policy : policies)
+    if (has(policy)) names += (names.empty() ? "" : ", ") + std::string(policy.name);
+  return names;
+}
+
 template <class Policies>
 std::string names_of(const Policies& policies) {
-  std::string names;
-  for (const auto& policy : policies) names += (names.empty() ? "" : ", ") + std::string(policy.name);
-  return names;
+  return names_of(policies, [](const auto& policy) {
+    if constexpr (requires { runs(policy); })
+      return runs(policy);
+    else
+      return true;
+  });
 }
 
-std::string cache_names() {
-  std::string names;
-  for (const experts::CachePolicy& policy : experts::cache_policies())
-    if (!policy.oracle) names += (names.empty() ? "" : ", ") + std::string(policy.name);
-  return names;
+// A device holds whole experts, in one form.
+std::string device_cache_names() {
+  return names_of(experts::cache_policies(), [](const experts::CachePolicy& cache) {
+    return runs(cache) && !cache.pooled && !cache.sliced;
+  });
 }
 
-std::string device_preset_names() {
-  std::string names;
-  for (const experts::DevicePreset& preset : experts::device_presets())
-    if (preset.missing.empty()) names += (names.empty() ? "" : ", ") + std::string(preset.name);
-  return names;
+void check_prefetch(const std::string& name) {
+  const experts::PrefetchPolicy& prefetch = experts::find_prefetch(name);
+  if (runs(prefetch)) return;
+  throw Error(ErrorKind::kUsage,
+              "this prefetch must know which experts follow which, which replays alone count")
+      .in(Setting::kPrefetch)
+      .expected("one of " + names_of(experts::prefetch_policies()))
+      .found(name)
+      .fix("name another, or replay a trace: sluice simulate " + Setting::kPrefetch + " " + name + " " +
+           Setting::kRanksOf + " FILE");
 }
 
 // Checks names before anything is opened; the code that uses a name looks it up again.
 void check_policies(const EngineFlags& flags) {
   if (!flags.preset.empty()) experts::host_preset(flags.preset);
   if (!flags.router.empty()) experts::find_router(flags.router);
-  if (!flags.cache.empty()) check_cache(flags.cache, Setting::kCache);
+  if (!flags.cache.empty()) check_cache(flags.cache, Setting::kCache, CacheUser::kModel);
   if (!flags.scheduler.empty()) experts::find_scheduler(flags.scheduler);
-  if (!flags.prefetch.empty()) experts::find_prefetch(flags.prefetch);
+  if (!flags.prefetch.empty()) check_prefetch(flags.prefetch);
   if (!flags.placement.empty()) experts::find_placement(flags.placement);
-  if (!flags.device_cache.empty()) check_cache(flags.device_cache, Setting::kDeviceCache);
+  if (!flags.device_cache.empty()) check_cache(flags.device_cache, Setting::kDeviceCache, CacheUser::kModel);
 }
 
 DiskMethod parse_disk_method(const std::string& text) {
@@ -173,7 +199,7 @@ void add_device_flags(Command& command, EngineFlags& flags) {
       ->group(kDeviceGroup);
   command
       .add_option(Setting::kDeviceCache, &flags.device_cache,
-                  "Which experts stay there, by the names of " + Setting::kCache + "; default: workload-ema")
+                  "Which experts stay there: " + device_cache_names() + "; default: workload-ema")
       ->group(kDeviceGroup);
   command
       .add_option(Setting::kPrefetchSize, &flags.prefetch_size,
@@ -188,12 +214,17 @@ void add_policy_flags(Command& command, EngineFlags& flags, const EngineHelp& he
   command
       .add_option(Setting::kPreset, &flags.preset,
                   "Policies set together: " + names_of(experts::presets()) +
-                      (help.devices ? "; with a device " + device_preset_names() : "") +
+                      (help.devices ? "; with a device " + names_of(experts::device_presets()) : "") +
                       "; default: " + help.preset)
       ->group(policies);
   command
       .add_option(Setting::kRouter, &flags.router,
-                  fmt::format("{} ({}){}", names_of(experts::router_policies()), help.router, preset_rules))
+                  fmt::format("{} ({}){}",
+                              names_of(experts::router_policies(),
+                                       [&](const experts::RouterPolicy& router) {
+                                         return help.plays_routing || !router.scripted;
+                                       }),
+                              help.router, preset_rules))
       ->group(policies);
   if (help.plays_routing) {
     command
@@ -206,7 +237,8 @@ void add_policy_flags(Command& command, EngineFlags& flags, const EngineHelp& he
                     "default: the layers of the trace in turns")
         ->group(policies);
   }
-  command.add_option(Setting::kCache, &flags.cache, cache_names() + preset_rules)->group(policies);
+  command.add_option(Setting::kCache, &flags.cache, names_of(experts::cache_policies()) + preset_rules)
+      ->group(policies);
   command
       .add_option(Setting::kCacheScope, &flags.cache_scope,
                   "One cache for all layers or one a layer: global, layer")
@@ -300,19 +332,32 @@ void add_engine_flags(Command& command, EngineFlags& flags, const EngineHelp& he
     add_device_choice(command, flags, "Also measures this device, at work beside the host");
 }
 
-void check_cache(const std::string& name, Setting setting) {
+void check_cache(const std::string& name, Setting setting, CacheUser user) {
+  const bool on_device = setting == Setting::kDeviceCache;
+  const auto why_not = [&](const experts::CachePolicy& cache) -> std::string_view {
+    if (cache.oracle) return "this cache must know all requests beforehand";
+    if (cache.by_popularity && user == CacheUser::kModel)
+      return "this cache must know how often each expert is used, which replays alone count";
+    if (on_device && (cache.pooled || cache.sliced))
+      return "a device's cache holds whole experts, neither pools nor slices";
+    return "";
+  };
+  const std::string names =
+      names_of(experts::cache_policies(), [&](const auto& cache) { return why_not(cache).empty(); });
   for (const experts::CachePolicy& policy : experts::cache_policies()) {
     if (policy.name != name) continue;
-    if (!policy.oracle) return;
-    throw Error(ErrorKind::kUsage, "this cache must know all requests beforehand")
+    if (why_not(policy).empty()) return;
+    throw Error(ErrorKind::kUsage, why_not(policy))
         .in(setting)
-        .expected("one of " + cache_names())
+        .expected("one of " + names)
         .found(name)
-        .fix(setting == Setting::kCache ? "ask `sluice lab evict` what it would do" : "name another");
+        .fix(on_device       ? "name another"
+             : policy.oracle ? "ask `sluice lab evict` what it would do"
+                             : "name another, or replay a trace: sluice simulate");
   }
   throw Error(ErrorKind::kUsage, "unknown name")
       .in(setting)
-      .expected("one of " + cache_names())
+      .expected("one of " + names)
       .found("\"" + name + "\"");
 }
 

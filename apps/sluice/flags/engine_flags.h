@@ -68,8 +68,10 @@ struct EngineHelp {
   bool plays_routing = false;  // has the flags of the router recorded, which is for benchmarks
 };
 void add_engine_flags(Command& command, EngineFlags& flags, const EngineHelp& help = {});
-// Error(kUsage) that names `setting` for an unknown cache, and for one that must know the future.
-void check_cache(const std::string& name, Setting setting);
+// Who asks for a cache: a running model, or a replay, which can count beforehand what a cache must know.
+enum class CacheUser { kModel, kReplay };
+// Error(kUsage) that names `setting` for an unknown cache, and for one that must know what its user does not.
+void check_cache(const std::string& name, Setting setting, CacheUser user);
 // Flags of an exact reference at `path` beside the model of `flags`: default policies and the router exact;
 // the machine as for the model.
 EngineFlags reference_flags(const EngineFlags& flags, const std::string& path);

@@ -125,13 +125,20 @@ void complete(PolicyPlan& policies, Keep keep, const ModelFacts& facts) {
 // The preset for a device that is asked for; null: none is.
 const experts::DevicePreset* device_preset_of(const EngineOptions& options) {
   if (!experts::is_device_preset(options.preset)) return nullptr;
+  const experts::DevicePreset& preset = experts::find_device_preset(options.preset);
+  if (experts::is_for_replays(preset) && options.device_cache.empty())
+    throw Error(ErrorKind::kUsage,
+                "this preset keeps the experts that are used most, and replays alone count how often that is")
+        .in(Setting::kPreset)
+        .found(options.preset)
+        .fix(fmt::format("use another preset, or replay a trace: sluice simulate {} {} {} FILE",
+                         mark(Setting::kPreset), preset.name, mark(Setting::kRanksOf)));
   if (!has_device(options))
     throw Error(ErrorKind::kUsage, "this preset is for a device beside the host, and there is none")
         .in(Setting::kPreset)
         .expected(Setting::kDevice + " emulated beside it, or another preset")
         .found(options.preset)
         .fix("add " + Setting::kDevice + " emulated");
-  const experts::DevicePreset& preset = experts::find_device_preset(options.preset);
   const experts::PrefetchNeeds needs = experts::find_prefetch(preset.prefetch).needs;
   const bool by_residual = needs == experts::PrefetchNeeds::kResidual;
   const bool known = needs == experts::PrefetchNeeds::kNothing || (by_residual && options.residual);
@@ -153,11 +160,11 @@ void choose_device(const EngineOptions& options, const experts::DevicePreset* pr
                                  : preset != nullptr           ? preset->device_cache
                                                                : kDeviceCache;
   plan.device_cache = &experts::find_cache(cache);
-  if (cache == "static-popular")
+  if (plan.device_cache->by_popularity)
     throw Error(ErrorKind::kUsage, "this cache needs to know how often each expert is used, as replays do")
         .in(Setting::kDeviceCache)
-        .found(std::string(preset != nullptr ? preset->name : cache))
-        .fix("use another cache, or replay a trace: sluice simulate " + flag(Setting::kRanksOf) + " FILE");
+        .found(std::string(cache))
+        .fix("use another cache, or replay a trace: sluice simulate " + Setting::kRanksOf + " FILE");
   plan.device_may_rest = preset == nullptr && options.device_cache.empty() && options.placement.empty();
   if (preset == nullptr || preset->prefill_placement.empty() || !options.placement.empty()) return;
   plan.prefill_placement = &experts::find_placement(preset->prefill_placement);

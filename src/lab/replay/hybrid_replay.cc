@@ -43,7 +43,7 @@ void check(const HybridSettings& settings, const RoutedSteps& steps) {
         .in(Setting::kDeviceCache)
         .expected("a cache that does not know the future")
         .found(settings.device_cache);
-  if (settings.device_cache == "static-popular" && settings.workload.popularity.empty())
+  if (cache.by_popularity && settings.workload.popularity.empty())
     throw Error(ErrorKind::kUsage, "this cache needs to know how often each expert is used")
         .in(Setting::kDeviceCache)
         .found(settings.device_cache)
