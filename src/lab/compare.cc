@@ -81,6 +81,7 @@ OneRun measure(engine::Engine& engine, const CompareSettings& settings, double l
   it.tpot_s = ratio(seconds(first, end), static_cast<double>(decode.steps));
   it.tok_s = ratio(tokens, seconds(first, end));
   it.bytes_per_token = ratio(static_cast<double>(decode.read()), tokens);
+  it.useful_per_token = ratio(static_cast<double>(decode.useful_bytes()), tokens);
   it.wasted_per_token = ratio(static_cast<double>(decode.wasted_bytes), tokens);
   it.cpu_s_per_token = ratio(cpu_seconds() - first_cpu, tokens);
   it.wait_share = ratio(engine.report().experts.counters().wait_s, it.e2e_s);
@@ -305,6 +306,7 @@ Json to_json(const Comparison& comparison) {
                  {"e2e_s", json_of(it.of(&RunFigures::e2e_s))},
                  {"load_s", json_of(it.of(&RunFigures::load_s))},
                  {"bytes_per_token", json_of(it.of(&RunFigures::bytes_per_token))},
+                 {"useful_bytes_per_token", json_of(it.of(&RunFigures::useful_per_token))},
                  {"wasted_bytes_per_token", json_of(it.of(&RunFigures::wasted_per_token))},
                  {"cpu_s_per_token", json_of(it.of(&RunFigures::cpu_s_per_token))},
                  {"wait_share", json_of(it.of(&RunFigures::wait_share))},
@@ -385,7 +387,7 @@ std::string table_text(const Comparison& comparison, std::size_t columns) {
     rows.push_back({it.preset, fmt::format("{:.2f}", tok_s.median),
                     fmt::format("({:.1f}-{:.1f})", tok_s.low, tok_s.high),
                     format_duration(it.of(&RunFigures::ttft_s).median),
-                    format_bytes(static_cast<Bytes>(it.of(&RunFigures::bytes_per_token).median)),
+                    format_bytes(static_cast<Bytes>(it.of(&RunFigures::useful_per_token).median)),
                     format_bytes(static_cast<Bytes>(it.of(&RunFigures::wasted_per_token).median)),
                     fmt::format("{:.0f}%", 100 * it.of(&RunFigures::hit_rate).median),
                     format_duration(it.of(&RunFigures::cpu_s_per_token).median),
@@ -398,8 +400,7 @@ std::string table_text(const Comparison& comparison, std::size_t columns) {
                           comparison.contenders.front().runs.size(), texts_text(comparison))) +
          (comparison.routing.empty() ? "" : line("routing: " + comparison.routing)) +
          line(
-             "in vain: the part of read/token that was read ahead and then not asked for; hits: experts that "
-             "needed "
+             "in vain: what was read ahead beside read/token, and then not needed; hits: experts that needed "
              "no "
              "demand read, prefetched ones among them; found in: what the cache held") +
          changes_text(comparison, columns);

@@ -38,8 +38,9 @@ struct RunFigures {
   double tpot_s = 0;            // time of a decode step
   double tok_s = 0;             // decoded tokens a second, over all sequences
   double e2e_s = 0;             // from the first step to the last token
-  double bytes_per_token = 0;   // expert bytes read while decoding: on demand and ahead
-  double wasted_per_token = 0;  // of them, what was read ahead and then not asked for
+  double bytes_per_token = 0;   // expert bytes read while decoding: the sum of the two that follow
+  double useful_per_token = 0;  // on demand, or ahead and then needed
+  double wasted_per_token = 0;  // ahead, and then not needed
   double cpu_s_per_token = 0;   // of all threads, user and system, while decoding
   double wait_share = 0;        // share of e2e_s with nothing to compute or decode, waiting for the disk
   double hit_rate = 0;          // while decoding

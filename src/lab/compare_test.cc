@@ -157,6 +157,22 @@ TEST(Compare, AgreementIsWithTheReferenceOverAllRuns) {
   EXPECT_EQ(presets[2].at("same_tokens"), false);
 }
 
+TEST(Compare, UsefulAndWastedBytesStandApart) {
+  Comparison comparison{.contenders = {contender("a", "x", {{{1, 2}}})}};
+  RunFigures& figures = comparison.contenders[0].runs[0];
+  figures.bytes_per_token = 5 << 20;
+  figures.useful_per_token = 3 << 20;
+  figures.wasted_per_token = 2 << 20;
+  const std::string table = table_text(comparison, 200);
+  EXPECT_THAT(table, HasSubstr("read/token   in vain  hits"));
+  EXPECT_THAT(table, HasSubstr("  3.00 MiB  2.00 MiB  "));
+  EXPECT_THAT(table, Not(HasSubstr("5.00 MiB")));
+  const Json preset = to_json(comparison).at("presets").at(0);
+  EXPECT_EQ(preset.at("bytes_per_token").at("median"), 5 << 20);
+  EXPECT_EQ(preset.at("useful_bytes_per_token").at("median"), 3 << 20);
+  EXPECT_EQ(preset.at("wasted_bytes_per_token").at("median"), 2 << 20);
+}
+
 TEST(Compare, NothingToCompareIsACallersMistake) {
   CompareSettings settings;
   settings.requests.resize(1);
