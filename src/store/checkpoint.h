@@ -27,7 +27,7 @@ struct TensorInfo {
   const codec::MatrixFormat* format = nullptr;
   std::uint64_t elements() const;                // product; checked against overflow when the file was read
   Bytes bytes_of(std::uint64_t elements) const;  // so many of its elements, as words of `dtype`
-  // Of all elements. None if these, or a product of the dimensions that are not 0, pass 2^64.
+  // The size of all elements. None if these, or a product of the dimensions that are not 0, pass 2^64.
   std::optional<Bytes> checked_bytes() const;
   std::string shape_text() const;  // "[64, 1408, 2048]"
 };
