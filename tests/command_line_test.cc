@@ -53,6 +53,7 @@ TEST(CommandLine, UsageErrorsExitWith2AndSayWhatWasMeant) {
   expect_usage_error("doctor --jsno", "did you mean --json?");
   expect_usage_error("tokenize x -p a -f b", "found -p and -f;");
   expect_usage_error("detokenize x --tokens 1,x", "--tokens");
+  expect_usage_error("compare m -p a --preset auto,", "--preset: an entry of the list is empty");
   expect_usage_error("simulate --trace x --cache lru --capacity 4 --prefill 3",
                      "--prefill: only a replay on");
 }

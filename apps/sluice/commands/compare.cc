@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <iostream>
-#include <sstream>
 #include <utility>
 
 #include "base/error.h"
@@ -18,6 +17,7 @@
 #include "flags/engine_flags.h"
 #include "flags/number_range.h"
 #include "flags/prompt_flags.h"
+#include "flags/split_list.h"
 #include "lab/compare.h"
 #include "model/architecture.h"
 #include "model/config.h"
@@ -44,16 +44,8 @@ struct Options {
 };
 
 std::vector<std::string> split_names(const std::string& text) {
-  std::vector<std::string> names;
-  std::istringstream words(text);
-  for (std::string name; std::getline(words, name, ',');) {
-    experts::host_preset(name);  // Error(kUsage)
-    names.push_back(name);
-  }
-  if (names.empty())
-    throw Error(ErrorKind::kUsage, "nothing to compare")
-        .in(Setting::kPreset)
-        .fix("name presets: " + Setting::kPreset + " zipmoe,z-basic-lru");
+  std::vector<std::string> names = split_list(text, Setting::kPreset);
+  for (const std::string& name : names) experts::host_preset(name);  // Error(kUsage)
   return names;
 }
 
