@@ -24,9 +24,9 @@ struct WindowMean {
 // One sparse layer's prediction of the next one, or the mean over all layers. An accuracy is the share of the
 // experts that a token chooses which are among the k that are predicted to be the likeliest.
 struct PredictionQuality {
-  WindowMean raw, residual, stream;        // accuracies
-  WindowMean cosine_raw, cosine_residual;  // of the predicted and the true gate input
-  WindowMean above_raw, above_stream;      // what the accuracy of `residual` has more
+  WindowMean raw = {}, residual = {}, stream = {};   // accuracies
+  WindowMean cosine_raw = {}, cosine_residual = {};  // of the predicted and the true gate input
+  WindowMean above_raw = {}, above_stream = {};      // what the accuracy of `residual` has more
 };
 
 struct GateResidual {
