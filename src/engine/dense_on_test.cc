@@ -17,7 +17,7 @@
 #include "engine/engine.h"
 #include "engine/engine_device.h"
 #include "engine/run_report.h"
-#include "engine/session/sequence.h"
+#include "engine/shared_steps_testing.h"
 #include "model/architecture.h"
 #include "model/golden_models.h"
 #include "store/source/open_checkpoint.h"
@@ -55,9 +55,7 @@ class DenseOnTest : public ::testing::TestWithParam<std::string> {
   DenseOnTest()
       : checkpoint_(store::open_checkpoint(kModels / GetParam())),
         model_(model::describe_model(*checkpoint_)),
-        tokens_(read_json_file(kGoldens / (GetParam() + ".golden") / "golden.json")
-                    .at("tokens")
-                    .get<std::vector<tokenizer::TokenId>>()) {}
+        golden_(read_json_file(kGoldens / (GetParam() + ".golden") / "golden.json")) {}
 
   EngineOptions options_of(const Case& one, bool device) const {
     EngineOptions options;
@@ -77,39 +75,17 @@ class DenseOnTest : public ::testing::TestWithParam<std::string> {
     return options;
   }
 
-  // Prompts of all sequences, in chunks, then decode steps of all of them together. A step that fails is
-  // computed again.
+  // A step that fails is computed again.
   std::vector<float> run(Engine& engine, std::size_t sequences, int* failed = nullptr,
                          std::atomic<bool>* fails = nullptr) const {
-    std::vector<float> logits;
-    const LogitSink sink{[](std::size_t) { return true; },
-                         [&](std::size_t, std::span<const float> row) {
-                           logits.insert(logits.end(), row.begin(), row.end());
-                         }};
-    std::vector<std::unique_ptr<Sequence>> all;
-    for (std::size_t s = 0; s < sequences; ++s) {
-      all.push_back(engine.new_sequence());
-      engine.prefill(*all.back(), std::span(tokens_).first(std::min<std::size_t>(tokens_.size(), 7 + s)),
-                     sink);
-    }
-    if (fails != nullptr) *fails = true;
-    for (std::size_t i = 0; i < 4; ++i) {
-      std::vector<tokenizer::TokenId> next;
-      std::vector<SequenceSpan> spans;
-      for (std::size_t s = 0; s < sequences; ++s) {
-        next.push_back(tokens_[(i + s) % tokens_.size()]);
-        spans.push_back({all[s].get(), s, 1, StepKind::kDecode});
-      }
-      const std::size_t before = logits.size();
-      for (bool done = false; !done;) try {
-          engine.step({next, spans}, sink);
-          done = true;
-        } catch (const Error& error) {
-          if (failed == nullptr || error.kind() != ErrorKind::kIo) throw;
-          ++*failed;
-          logits.resize(before);
-        }
-    }
+    SharedSteps steps{.sequences = sequences};
+    if (fails != nullptr) steps.prefilled = [&] { *fails = true; };
+    if (failed != nullptr)
+      steps.failed = [&](const Error& error) {
+        if (error.kind() != ErrorKind::kIo) throw error;
+        ++*failed;
+      };
+    std::vector<float> logits = logits_of(engine, golden_, steps);
     if (fails != nullptr) *fails = false;
     return logits;
   }
@@ -121,7 +97,7 @@ class DenseOnTest : public ::testing::TestWithParam<std::string> {
 
   std::unique_ptr<store::Checkpoint> checkpoint_;
   model::Model model_;
-  std::vector<tokenizer::TokenId> tokens_;
+  const Json golden_;
 };
 
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {

@@ -20,6 +20,7 @@
 #include "engine/engine.h"
 #include "engine/forward/unit/device_unit.h"
 #include "engine/plan/unit_parts.h"
+#include "engine/shared_steps_testing.h"
 #include "experts/cache/cache_policies.h"
 #include "experts/cache/residency.h"
 #include "experts/placement/placement.h"
@@ -160,43 +161,21 @@ class DeviceUnitTest : public ::testing::TestWithParam<std::string> {
   // Prompts of `sequences` sequences, in chunks, and some decode steps of all of them together.
   std::vector<float> run(std::size_t sequences, Math math, DeviceFor* device,
                          const std::string& prefetch = "none") const {
-    std::vector<float> logits;
     EngineOptions options = engine_options(sequences, math);
     options.prefetch = prefetch;
     if (device != nullptr) options.second_unit = device->unit();
     if (device != nullptr && device->packed()) options.keep = Keep::kPacked;
     Engine engine(*checkpoint_, model_, resolve(options, *checkpoint_, model_), sequences);
-    const auto tokens = golden_.at("tokens").get<std::vector<tokenizer::TokenId>>();
-    const LogitSink sink{[](std::size_t) { return true; },
-                         [&](std::size_t, std::span<const float> row) {
-                           logits.insert(logits.end(), row.begin(), row.end());
-                         }};
-    std::vector<std::unique_ptr<Sequence>> all;
-    for (std::size_t s = 0; s < sequences; ++s) {
-      all.push_back(engine.new_sequence());
-      if (model_.config.has_encoder())
-        engine.encode(*all.back(), golden_.at("encoder_tokens").get<std::vector<tokenizer::TokenId>>());
-      engine.prefill(*all.back(), std::span(tokens).first(std::min<std::size_t>(tokens.size(), 7 + s)), sink);
-    }
-    for (std::size_t i = 0; i < 4; ++i) {
-      std::vector<tokenizer::TokenId> next;
-      std::vector<SequenceSpan> spans;
-      for (std::size_t s = 0; s < sequences; ++s) {
-        next.push_back(tokens[(i + s) % tokens.size()]);
-        spans.push_back({all[s].get(), s, 1, StepKind::kDecode});
-      }
+    SharedSteps steps{.sequences = sequences};
+    if (device != nullptr && device->has_faults()) {
+      steps.prefilled = [&] { device->fails = true; };
       // A step whose copies fail is computed again, as often as it takes.
-      const std::size_t before = logits.size();
-      if (device != nullptr) device->fails = device->has_faults();
-      for (bool done = false; !done;) try {
-          engine.step({next, spans}, sink);
-          done = true;
-        } catch (const Error& error) {
-          if (!device->has_faults() || error.kind() != ErrorKind::kIo) throw;
-          logits.resize(before);
-          ++device->failed_steps;
-        }
+      steps.failed = [&](const Error& error) {
+        if (error.kind() != ErrorKind::kIo) throw error;
+        ++device->failed_steps;
+      };
     }
+    std::vector<float> logits = logits_of(engine, golden_, steps);
     if (device != nullptr) device->fails = false;
     if (device != nullptr) check(*device);
     return logits;

@@ -15,6 +15,7 @@
 #include "engine/engine.h"
 #include "engine/forward/unit/host_unit.h"
 #include "engine/plan/unit_parts.h"
+#include "engine/shared_steps_testing.h"
 #include "experts/placement/placement.h"
 #include "fetch/timeline.h"
 #include "model/architecture.h"
@@ -100,38 +101,15 @@ class PlacementTest : public ::testing::TestWithParam<std::string> {
           .make_unit =
               [&](const UnitParts& parts) { return std::make_unique<CountingUnit>(parts, run.by_device); },
           .make_placement = [&] { return std::make_unique<ParityPlacement>(run.on_host, run.on_device); }});
-    fetch::Timeline timeline;  // reads ahead are entered until the engine is gone
-    step_some(resolve(options, *checkpoint_, model_), sequences, timeline, run.logits);
+    fetch::Timeline timeline;
+    {
+      Engine engine(*checkpoint_, model_, resolve(options, *checkpoint_, model_), sequences);
+      engine.record_timeline(&timeline);
+      run.logits = logits_of(engine, golden_, {.sequences = sequences});
+    }  // reads ahead are entered until the engine is gone
     for (const fetch::TimelineEntry& entry : timeline.entries())
       if (entry.kind == fetch::TimelineEntry::Kind::kCompute) run.computed[entry.expert] += 1;
     return run;
-  }
-
-  void step_some(const EnginePlan& plan, std::size_t sequences, fetch::Timeline& timeline,
-                 std::vector<float>& logits) const {
-    Engine engine(*checkpoint_, model_, plan, sequences);
-    engine.record_timeline(&timeline);
-    const auto tokens = golden_.at("tokens").get<std::vector<tokenizer::TokenId>>();
-    const LogitSink sink{[](std::size_t) { return true; },
-                         [&](std::size_t, std::span<const float> row) {
-                           logits.insert(logits.end(), row.begin(), row.end());
-                         }};
-    std::vector<std::unique_ptr<Sequence>> all;
-    for (std::size_t s = 0; s < sequences; ++s) {
-      all.push_back(engine.new_sequence());
-      if (model_.config.has_encoder())
-        engine.encode(*all.back(), golden_.at("encoder_tokens").get<std::vector<tokenizer::TokenId>>());
-      engine.prefill(*all.back(), std::span(tokens).first(std::min<std::size_t>(tokens.size(), 7 + s)), sink);
-    }
-    for (std::size_t i = 0; i < 4; ++i) {
-      std::vector<tokenizer::TokenId> next;
-      std::vector<SequenceSpan> spans;
-      for (std::size_t s = 0; s < sequences; ++s) {
-        next.push_back(tokens[(i + s) % tokens.size()]);
-        spans.push_back({all[s].get(), s, 1, StepKind::kDecode});
-      }
-      engine.step({next, spans}, sink);
-    }
   }
 
   std::unique_ptr<store::Checkpoint> checkpoint_;
