@@ -147,6 +147,33 @@ TEST_F(DeviceDecisions, WithEveryKindOfHost) {
   EXPECT_EQ(on_both_, 5);
 }
 
+TEST_F(DeviceDecisions, TiersThatExcludeEachOther) {
+  const std::vector<std::string> caches = {"lru", "workload-ema", "fifo", "workload-window"},
+                                 hosts = {"lru", "lfu", "fifo", "marking"};
+  std::size_t next = 0;
+  for (const std::size_t batch : {std::size_t{1}, std::size_t{4}, std::size_t{16}})
+    for (int i = 0; i < 2; ++i, ++next) {
+      const std::string policies = " --tiers exclusive --device-cache " + caches[next % caches.size()] +
+                                   " --placement " + (next % 3 == 0 ? "device" : "ratio-prefix") +
+                                   " --device-slots 5";
+      expect_same({.model = kModel,
+                   .policies = policies,
+                   .host = " --capacity 5MiB --cache " + hosts[next % hosts.size()] +
+                           (next % 2 == 0 ? "" : " --cache-scope layer") + " --memory " + memory(40),
+                   .batch = batch,
+                   .seed = static_cast<int>(next)});
+      const std::string log = content_of(file("ran"));
+      EXPECT_NE(log.find(" tiers=exclusive "), std::string::npos);
+      EXPECT_NE(log.find(" give "), std::string::npos);
+      EXPECT_NE(log.find(" adopt "), std::string::npos);
+    }
+  expect_same({.model = packable(),
+               .policies = " --tiers exclusive --device-cache lru --placement device --device-slots 6",
+               .host = " --cache lru --memory " + memory(44),
+               .batch = 4,
+               .keep = " --device-keep packed"});
+}
+
 TEST_F(DeviceDecisions, TwoStartsDecideAlikeAndTheHashIsTold) {
   const std::string common = "run " + kModel + " -p 'Once upon a time' -n 16 --temp 0 --memory " +
                              memory(40) + kDevice + " --device-slots 5 --capacity 12MiB --profile " +

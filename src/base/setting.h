@@ -34,7 +34,8 @@ class Setting {
       kFull, kTensors, kRanksOf, kRepeats, kLayers, kExperts, kDtype, kShardSize, kEmbeddingScale,
       kEmbeddingCommon, kScope, kPools, kExpertBytes, kWindow, kDelta, kDemote, kHalfLife, kMemoryExperts,
       kShape, kModel, kBudget, kQuick, kAhead, kGateInputs, kRoutingLayers, kRouting, kDeviceMemory,
-      kDeviceSlots, kDeviceCache, kWSize, kUSize, kDevice, kPrefetchSize, kResidual, kDenseOn, kDeviceKeep;
+      kDeviceSlots, kDeviceCache, kWSize, kUSize, kDevice, kPrefetchSize, kResidual, kDenseOn, kDeviceKeep,
+      kTiers;
 
   static constexpr char kMarkBegin = '\x1e';  // a control character, which no text of ours has otherwise
 
@@ -167,7 +168,8 @@ inline constexpr Setting Setting::kPrefetchSize{115};
 inline constexpr Setting Setting::kResidual{116};
 inline constexpr Setting Setting::kDenseOn{117};
 inline constexpr Setting Setting::kDeviceKeep{118};
-inline constexpr std::size_t kSettings = 119;
+inline constexpr Setting Setting::kTiers{119};
+inline constexpr std::size_t kSettings = 120;
 
 std::string mark(Setting setting);
 std::string operator+(std::string text, Setting setting);

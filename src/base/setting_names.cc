@@ -126,6 +126,7 @@ constexpr SettingNames kNames = {{
     {Setting::kResidual, "--residual", "residual"},
     {Setting::kDenseOn, "--dense-on", "dense_on"},
     {Setting::kDeviceKeep, "--device-keep", "device_keep"},
+    {Setting::kTiers, "--tiers", "tiers"},
 }};
 
 constexpr bool in_order(const SettingNames& names) {

@@ -54,8 +54,9 @@ Engine::Impl::Impl(const store::Checkpoint& checkpoint, const model::Model& mode
       std::make_unique<fetch::ExpertStore>(checkpoint_, model_, *files_, pool_, kernels_.isa, *accountant_);
   dense_formats_ = DenseWeights::formats(checkpoint_, model_);
   check_formats(budget_parts());
-  // Making words first would take longer on any machine.
-  experts_->compute_packed(experts_->can_be_packed());
+  // Making words first would take longer on any machine; but what a device gives back is kept as it comes.
+  const bool as_kept = exclusive_tiers() && plan_.keep == Keep::kFull;
+  experts_->compute_packed(experts_->can_be_packed() && !as_kept);
   divide();
   policies_ = plan_.where_all_fits && budget_.all_experts_fit ? &*plan_.where_all_fits : &plan_.policies;
   experts::LayerPolicies policies = make_policies(*policies_, model_.config.moe, experts_->sizes());
@@ -150,6 +151,7 @@ void Engine::Impl::make_units(experts::LayerPolicies& policies) {
       device.residencies = plan_.second_unit->make_residencies(experts_->sizes());
       if (plan_.second_unit->make_prefetch) device.prefetch = plan_.second_unit->make_prefetch();
       device.prefetch_size = plan_.second_unit->prefetch_size;
+      device.tiers = plan_.second_unit->tiers;
       device.host_may_lack = true;
     }
     second_unit_ = plan_.second_unit->make_unit(parts);

@@ -104,6 +104,7 @@ void EngineDevice::put_policies(const PolicyPlan& plan, const experts::ExpertSiz
   experts::DevicePolicies& device = policies.device.emplace();
   device.buffers = memory_.staging_slots;
   device.host_may_lack = true;
+  device.tiers = plan.tiers;
   if (prefetch_size_ > 0 && !rests_) device.prefetch = plan.prefetch->make({.seed = seed_});
   device.prefetch_size = prefetch_size_;
   if (plan.prefill_placement != nullptr) device.prefill_placement = plan.prefill_placement->make();

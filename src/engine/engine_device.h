@@ -55,6 +55,7 @@ class EngineDevice {
   // The expert has a slot, though its copy may be under way.
   bool holds(experts::ExpertId id) const { return unit_->store().stays(id); }
   const fetch::DeviceStoreCounters& copies() const { return unit_->store().counters(); }
+  const fetch::ReturnCounters& returns() const { return unit_->store().returns(); }
 
  private:
   const device::EmulatedSpec spec_;

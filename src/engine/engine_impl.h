@@ -72,6 +72,10 @@ class Engine::Impl {
   BudgetParts budget_parts() const;
   // The profile that the plan was given, if it was measured for this model and machine; else null.
   const Profile* given_profile() const;
+  bool exclusive_tiers() const {
+    const experts::Tiers tiers = plan_.second_unit ? plan_.second_unit->tiers : plan_.policies.tiers;
+    return tiers == experts::Tiers::kExclusive;
+  }
   UnitParts unit_parts(DenseView view, std::size_t chunk);
   // Divides both memories, and says where the dense part goes.
   void divide();

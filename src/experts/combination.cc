@@ -58,6 +58,19 @@ void check_device(const Combination& combination) {
   }
 }
 
+void check_tiers(const Combination& combination, const CachePolicy& cache) {
+  if (combination.tiers != Tiers::kExclusive) return;
+  if (combination.device_cache.empty())
+    refuse("tiers exclude each other where there are two, and there is no device", Setting::kTiers,
+           "exclusive", "leave it out, or add " + Setting::kDevice + " emulated");
+  if (cache.adopts) return;
+  refuse(
+      "this cache decides on whole events, or on parts of experts, and can take in nothing that leaves a "
+      "device",
+      Setting::kCache, std::string(cache.name),
+      "use the cache lru with " + Setting::kTiers + " exclusive, or " + Setting::kTiers + " inclusive");
+}
+
 // `prefetch` may be that of the host or of a device.
 void check_prefetch(const Combination& combination) {
   if (combination.prefetch.empty()) return;
@@ -80,6 +93,7 @@ void check_combination(const Combination& combination) {
   const CachePolicy& cache = find_cache(combination.cache);
   const std::string cache_name(cache.name);
   check_device(combination);
+  check_tiers(combination, cache);
   check_prefetch(combination);
   if (sliced && cache.pooled) {
     refuse("the pools of this cache hold whole or compressed experts, and this model's experts are in slices",

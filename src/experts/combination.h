@@ -7,6 +7,7 @@
 
 #include "experts/cache/slice_rules.h"
 #include "experts/core/part_rules.h"
+#include "experts/core/tier.h"
 #include "experts/routing/constraint_config.h"
 #include "experts/routing/precision.h"
 
@@ -25,6 +26,8 @@ struct Combination {
   bool loss_limited = false;             // a LossGuard limits the loss
   std::string_view placement = {};       // empty: not checked
   std::string_view device_cache = {};    // empty: there is no device
+  // kExclusive: only with a device, and with a host's cache that adopts.
+  Tiers tiers = Tiers::kInclusive;
   // What prefetches have been told of other text (PrefetchPolicy::needs).
   bool residual = false, transitions = false;
 };

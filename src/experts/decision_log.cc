@@ -55,12 +55,19 @@ std::string device_setting_text(const DecisionSetting::Device& device) {
     text += fmt::format(" prefill={} prefill_from={}", device.prefill, device.prefill_from);
   if (!device.prefetch.empty())
     text += fmt::format(" device_prefetch={},{}", device.prefetch, device.prefetch_size);
+  if (device.tiers != Tiers::kInclusive) text += fmt::format(" tiers={}", tiers_name(device.tiers));
   return text + fmt::format(" profile={:016x}", device.profile);
 }
 
 std::string_view view_mark(const Admission& used) {
   if (used.view.empty()) return "";
   return used.view.has(Part::kLsb) ? ":high" : ":low";
+}
+
+// Then `mark` is a comma.
+void append_gone(std::string& log, const char*& mark, const Eviction& gone) {
+  append_format(log, "{}{}/{}={}", mark, gone.id.layer, gone.id.index, parts_name(gone.parts));
+  mark = ",";
 }
 
 void append_updates(std::string& log, const char* mark, std::span<const DeviceUpdate> updates) {
@@ -102,7 +109,8 @@ std::optional<DecisionSetting::Device> device_setting(const LayerPolicies& polic
                                   .capacity = device.residencies.front()->capacity(),
                                   .slots = device.slots,
                                   .buffers = device.buffers,
-                                  .profile = hash_of(policies.costs)};
+                                  .profile = hash_of(policies.costs),
+                                  .tiers = device.tiers};
   if (device.prefill_placement) {
     setting.prefill = device.prefill_placement->name();
     setting.prefill_from = device.prefill_from;
@@ -131,11 +139,12 @@ void append_decision(std::string& log, std::uint64_t event, std::uint32_t layer,
     append_format(log, "{}{}", parts_name(miss.parts), view_mark(miss));
     mark = ",";
   }
+  const std::size_t given_end = outcome.trimmed + outcome.given;
+  mark = " give ";
+  for (std::size_t i = outcome.trimmed; i < given_end; ++i) append_gone(log, mark, outcome.evicted[i]);
   mark = " out ";
-  for (const Eviction& gone : outcome.evicted) {
-    append_format(log, "{}{}/{}={}", mark, gone.id.layer, gone.id.index, parts_name(gone.parts));
-    mark = ",";
-  }
+  for (std::size_t i = 0; i < outcome.evicted.size(); ++i)
+    if (i < outcome.trimmed || i >= given_end) append_gone(log, mark, outcome.evicted[i]);
   mark = " reduce ";
   for (ExpertId id : outcome.reduced) {
     append_format(log, "{}{}/{}={}", mark, id.layer, id.index, parts_name(Part::kSm));
@@ -144,6 +153,11 @@ void append_decision(std::string& log, std::uint64_t event, std::uint32_t layer,
   mark = " update ";
   for (const Update& update : outcome.updates) {
     append_format(log, "{}{}/{}={}", mark, update.id.layer, update.id.index, parts_name(update.parts));
+    mark = ",";
+  }
+  mark = " adopt ";
+  for (const Placed& one : outcome.adopted) {
+    append_format(log, "{}{}/{}={}", mark, one.id.layer, one.id.index, parts_name(one.parts));
     mark = ",";
   }
   log += '\n';

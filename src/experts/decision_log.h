@@ -49,6 +49,7 @@ struct DecisionSetting {
     std::uint64_t profile = 0;        // hash of the costs that placement and the modelled clock see
     std::string prefetch = {};        // to the device; empty: none
     std::uint32_t prefetch_size = 0;  // DevicePolicies::prefetch_size
+    Tiers tiers = Tiers::kInclusive;
   };
   std::optional<Device> device = {};
 };
@@ -60,7 +61,8 @@ std::optional<DecisionSetting::Device> device_setting(const LayerPolicies& polic
 // ". Ids are those of the layer. PARTS is what a miss leaves resident ("-": nothing; the expert was used and
 // dropped), or what left, in order of decision. Where an event changes the resident parts of a used expert,
 // "ID=BEFORE>AFTER". For slices ":high" or ":low" follows: the view that the expert is computed with. "update
-// LAYER/ID=PARTS" are experts outside the event that came in. Empty lists are left out.
+// LAYER/ID=PARTS" are experts outside the event that came in. Where tiers exclude each other, "give LAYER/ID=
+// PARTS" left for a device, and "adopt LAYER/ID=PARTS" came in from there. Empty lists are left out.
 void append_decision(std::string& log, std::uint64_t event, std::uint32_t layer, const EventOutcome& outcome);
 
 // A whole decision: the line above and, where there is a device, behind it and before its end:

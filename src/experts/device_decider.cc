@@ -36,6 +36,7 @@ const DevicePlan& DeviceDecider::decide(const DeviceEvent& event, Assignment& as
                    assignment);
   SLUICE_CHECK(assignment.unit.size() == event.demand.experts.size(),
                placement.name() + " leaves experts without a place");
+  if (event.host != nullptr) keep_there(event, assignment);
   find_uses(event, assignment, residency);
   take_outcome(residency.on_event(assigned_, event.mean_scores, assigned_tokens_, {}, event.place));
   count_prefetches();
@@ -78,6 +79,15 @@ void DeviceDecider::price(const DeviceEvent& event, const Residency& residency) 
     t_device_.push_back(costs_.device.run.of(event.demand.tokens[i]));
     transfer_.push_back(there ? remaining(id) : costs_.device.transfer);
     on_device_.push_back(there ? 1 : 0);
+  }
+}
+
+void DeviceDecider::keep_there(const DeviceEvent& event, Assignment& assignment) {
+  for (std::size_t i = 0; i < assignment.unit.size(); ++i) {
+    if (assignment.unit[i] == Unit::kDevice || on_device_[i] == 0) continue;
+    if (!event.host->parts(event.demand.experts[i]).empty()) continue;
+    assignment.unit[i] = Unit::kDevice;
+    now().there_alone += 1;
   }
 }
 
@@ -168,6 +178,7 @@ void DeviceDecider::gather_work() {
   resident_times_.clear();
   loads_.clear();
   prefetches_.clear();
+  returns_.clear();
   for (const DeviceUse& use : plan_.uses) {
     const double compute = costs_.device.run.of(use.tokens);
     if (use.remaining > 0)
@@ -175,6 +186,26 @@ void DeviceDecider::gather_work() {
     else
       resident_times_.push_back(compute);
   }
+}
+
+void DeviceDecider::exchange(const EventOutcome& host) {
+  SLUICE_CHECK(open_);
+  DeviceCounts& counts = now();
+  for (const Admission& hit : host.hits) {
+    if (clock_.returning(hit.id) == 0) continue;
+    clock_.receive(hit.id);
+    counts.late_returns += 1;
+  }
+  for (const Eviction& gone : host.evicted) clock_.withdraw_return(gone.id);
+  // Meanwhile the link went on.
+  for (LinkLoad& load : loads_) {
+    const DeviceUse& use = *std::ranges::find(plan_.uses, load.id, &DeviceUse::id);
+    if (use.from != DeviceBytes::kLink) load.transfer = remaining(load.id);
+  }
+  for (const Placed& one : host.adopted)
+    if (costs_.device.transfer > 0) returns_.push_back({one.id, costs_.device.transfer});
+  counts.dropped += plan_.evicted.size();
+  counts.returns += host.adopted.size();
 }
 
 void DeviceDecider::prefetch(std::span<const PartRequest> experts) {
@@ -198,7 +229,8 @@ void DeviceDecider::end_layer() {
                                          .loads = loads_,
                                          .buffers = policies_.buffers,
                                          .prefetches = prefetches_,
-                                         .updates = updates_});
+                                         .updates = updates_,
+                                         .returns = returns_});
   DeviceCounts& counts = now();
   double busy = times.predicted - times.decided;
   for (const LinkLoad& load : loads_) busy += costs_.device.launch + load.compute;

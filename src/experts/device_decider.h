@@ -37,6 +37,10 @@ struct DeviceCounts {
   std::uint64_t assigned = 0, hits = 0;           // to the device; of these resident
   std::uint64_t loads = 0, streamed = 0;          // copies of this event that stay, and that do not
   std::uint64_t updates = 0;                      // copies for the cache
+  // Where tiers exclude each other: experts that placement gave to the host, and that the device computes
+  // because it alone has them; that left the device; and that the host then adopted: copies upwards. `late`:
+  // that were waited for.
+  std::uint64_t there_alone = 0, dropped = 0, returns = 0, late_returns = 0;
   PrefetchCounts prefetch = {};
   double host = 0, device = 0, imbalance = 0;  // time of both sides: experts alone; |host - device|
   double wait = 0;                             // the device waits for the link, or for the host
@@ -60,10 +64,12 @@ struct DeviceEvent {
   std::uint32_t prompt_tokens = 0;          // of these
   bool predicts = false;                    // the device predicts the next layer (DeviceCosts::predict)
   std::span<const float> mean_scores = {};  // (N); may be empty
+  // The host's, where tiers exclude each other; else null.
+  const ResidencyView* host = nullptr;
 };
 
-// For each event decide(); then prefetch(), at most once; the next decide() or end_step() lets the clock run
-// to the end of the layer. Allocates nothing in a steady state. Thread-compatible.
+// For each event decide(); exchange() where tiers exclude each other; prefetch(), at most once; the next
+// decide() or end_step() ends the layer on the clock. Allocates nothing in a steady state. Thread-compatible.
 class DeviceDecider {
  public:
   // All must outlive this.
@@ -75,6 +81,9 @@ class DeviceDecider {
   // Assigns the experts, asks the device's cache about those that are its own, and says how each gets there.
   // Both results are valid until the next call.
   const DevicePlan& decide(const DeviceEvent& event, Assignment& assignment);
+  // What the host's residency has decided about the event: what it adopts goes up the link, and what it needs
+  // or drops of that is waited for, or given up.
+  void exchange(const EventOutcome& host);
   // Experts of the next event, most useful first: those that the device lacks are sent while the link is
   // idle.
   void prefetch(std::span<const PartRequest> experts);
@@ -93,6 +102,8 @@ class DeviceDecider {
   DeviceBytes bytes_of(ExpertId id, const Residency& residency) const;
   void begin_layer(const DeviceEvent& event);
   void price(const DeviceEvent& event, const Residency& residency);
+  // Nobody else could compute it without a read.
+  void keep_there(const DeviceEvent& event, Assignment& assignment);
   void find_uses(const DeviceEvent& event, const Assignment& assignment, const Residency& residency);
   void take_outcome(const EventOutcome& outcome);
   void count_prefetches();
@@ -119,7 +130,7 @@ class DeviceDecider {
   double shared_ = 0, rows_ = 0;
   std::vector<double> host_times_, resident_times_;
   std::vector<LinkLoad> loads_;
-  std::vector<LinkTransfer> prefetches_, updates_;
+  std::vector<LinkTransfer> prefetches_, updates_, returns_;
 };
 
 }  // namespace sluice::experts

@@ -49,6 +49,9 @@ struct Policies {
   bool by_layer = true;
   std::optional<std::uint32_t> slots = {};
   std::uint64_t seed = 1;
+  // With tiers that exclude each other: the host's cache, and how many experts of each layer it holds.
+  const CachePolicy* host = nullptr;
+  std::uint32_t host_experts = 0;
 };
 
 // Each expert is followed by the next one.
@@ -67,8 +70,11 @@ const ExpertTransitions& transitions_of(const Shape& shape) {
 
 LayerPolicies policies_of(const Policies& setup, const Shape& shape) {
   LayerPolicies policies;
-  policies.residencies.push_back(
-      std::make_unique<Residency>(make_cache("lru", {}), kSizes, kBytes * shape.layers * shape.experts));
+  const std::uint32_t hosts = setup.host != nullptr && setup.seed % 2 == 0 ? shape.layers : 1;
+  for (std::uint32_t i = 0; i < hosts; ++i)
+    policies.residencies.push_back(std::make_unique<Residency>(
+        make_cache(setup.host != nullptr ? setup.host->name : "lru", {.seed = setup.seed}), kSizes,
+        kBytes * (shape.layers / hosts) * (setup.host != nullptr ? setup.host_experts : shape.experts)));
   policies.placement = setup.placement->make();
   policies.costs.run = {.fixed = 1, .per_token = 2};
   policies.costs.device = {.run = {.fixed = .5, .per_token = .25},
@@ -82,6 +88,8 @@ LayerPolicies policies_of(const Policies& setup, const Shape& shape) {
                            .row = .125};
   DevicePolicies& device = policies.device.emplace();
   device.slots = setup.slots;
+  device.host_may_lack = setup.host != nullptr;
+  if (setup.host != nullptr) device.tiers = Tiers::kExclusive;
   if (setup.prefetch != nullptr)
     device.prefetch = setup.prefetch->make({.seed = setup.seed, .transitions = &transitions_of(shape)});
   device.prefetch_size = setup.prefetch_size;
@@ -129,6 +137,7 @@ struct Event {
 struct Met {
   std::uint64_t events = 0, slots = 0, loads = 0, streams = 0, updates = 0, under_way = 0, host = 0;
   PrefetchCounts prefetch;
+  std::uint64_t given = 0, dropped = 0, adopted = 0, alone = 0, in_both = 0;
 };
 
 // Follows what is in the slots by the plans alone.
@@ -194,6 +203,7 @@ class Model {
         EXPECT_LE(a.remaining, b.remaining);
       }
     }
+    if (setup_.host != nullptr) check_exchange(decision, met);
     for (const Eviction& gone : plan.evicted) EXPECT_EQ(there_.erase(gone.id), 1u);
     for (const DeviceUse& use : plan.uses)
       if (use.stays) there_.insert(use.id);
@@ -208,12 +218,14 @@ class Model {
         EXPECT_EQ(one.remaining, 6);
       }
       EXPECT_TRUE(there_.insert(one.id).second);
+      if (one.remaining > 0) brought_.insert(one.id);
       ++met.updates;
     }
     met.prefetch.wasted += sent_.size();
     sent_.clear();
     for (const DeviceUse& use : plan.uses) EXPECT_EQ(use.stays, there_.contains(use.id));
     check_room();
+    if (setup_.host != nullptr) check_both(met);
     ++met.events;
   }
 
@@ -233,6 +245,49 @@ class Model {
     if (there_.contains(id)) return DeviceBytes::kSlot;
     return sent_.contains(id) ? DeviceBytes::kPrefetch : DeviceBytes::kLink;
   }
+  // What the host has follows from its outcomes alone. It gets what the device drops, and nothing else; what
+  // the device takes of it leaves at once, or when the layer's next event finds that it has arrived.
+  void check_exchange(const LayerDecision& decision, Met& met) {
+    const DevicePlan& plan = *decision.device;
+    const EventOutcome& host = *decision.outcome;
+    for (std::size_t i = 0; i < decision.experts.size(); ++i)
+      if (decision.assignment.unit[i] == Unit::kHost) {
+        EXPECT_TRUE(host_.contains(decision.experts[i]) || !there_.contains(decision.experts[i]))
+            << "the device alone has what the host computes";
+      }
+    for (std::size_t i = host.trimmed; i < host.trimmed + host.given; ++i) {
+      const ExpertId id = host.evicted[i].id;
+      const auto use = std::ranges::find(plan.uses, id, &DeviceUse::id);
+      const auto update = std::ranges::find(plan.updates, id, &DeviceUpdate::id);
+      EXPECT_TRUE(use != plan.uses.end()         ? use->stays
+                  : update != plan.updates.end() ? update->remaining == 0
+                                                 : brought_.contains(id));
+      brought_.erase(id);
+    }
+    for (const Eviction& gone : plan.evicted) brought_.erase(gone.id);
+    for (const DeviceUse& use : plan.uses)
+      if (use.stays && use.from == DeviceBytes::kPrefetch && use.remaining > 0) brought_.insert(use.id);
+    met.given += host.given;
+    for (const Eviction& gone : host.evicted) EXPECT_EQ(host_.erase(gone.id), 1u);
+    for (const auto* used : {&host.hits, &host.misses})
+      for (const Admission& one : *used)
+        if (!one.parts.empty()) host_.insert(one.id);
+    for (const Placed& one : host.adopted) {
+      EXPECT_NE(std::ranges::find(plan.evicted, one.id, &Eviction::id), plan.evicted.end());
+      EXPECT_TRUE(host_.insert(one.id).second);
+    }
+    met.dropped += plan.evicted.size();
+    met.adopted += host.adopted.size();
+  }
+  // Both have nothing but updates that were on their way when this layer was decided.
+  void check_both(Met& met) {
+    for (const ExpertId id : there_) {
+      if (!host_.contains(id)) continue;
+      EXPECT_TRUE(brought_.contains(id));
+      ++met.in_both;
+    }
+  }
+
   void check_room() const {
     std::map<std::uint16_t, std::size_t> of_layer;
     for (const ExpertId id : there_) ++of_layer[id.layer];
@@ -245,6 +300,7 @@ class Model {
   const Shape& shape_;
   std::set<ExpertId> there_;
   std::set<ExpertId> sent_;  // by prefetches, for the next event
+  std::set<ExpertId> host_, brought_;
 };
 
 // Runs 30 steps, every tenth of which is a prompt's; returns the log.
@@ -290,6 +346,9 @@ std::string run(const Policies& setup, Met& met) {
     all.updates += one.updates;
     all.assigned += one.assigned;
     all.hits += one.hits;
+    all.returns += one.returns;
+    all.late_returns += one.late_returns;
+    all.there_alone += one.there_alone;
     all.prefetch.sent += one.prefetch.sent;
     all.prefetch.used += one.prefetch.used;
     all.prefetch.late += one.prefetch.late;
@@ -308,6 +367,11 @@ std::string run(const Policies& setup, Met& met) {
             6.0 * static_cast<double>(all.loads + all.streamed + all.updates + prefetch.sent) + 1e-6);
   EXPECT_GE(link.loads + 1e-6, 6.0 * static_cast<double>(all.loads + all.streamed));
   EXPECT_EQ(all.assigned, all.hits + all.loads + all.streamed + prefetch.used);
+  EXPECT_LE(link.returns, 6.0 * static_cast<double>(all.returns) + 1e-6);
+  met.alone += all.there_alone;
+  if (setup.host == nullptr) {
+    EXPECT_EQ(all.returns + all.there_alone, 0u);
+  }
   append_start(log, {});
   return log + decision_ending(decision_hash(decider.policies()));
 }
@@ -347,6 +411,44 @@ TEST(DeviceDecider, EveryPlacementWithEveryCacheKeepsToThePlainModel) {
                                     met.prefetch.used, met.prefetch.late, met.prefetch.wasted})
     EXPECT_GT(count, 100u);
   EXPECT_GT(met.prefetch.kept, 10u);
+}
+
+TEST(DeviceDecider, TiersThatExcludeEachOtherKeepToThePlainModel) {
+  constexpr std::uint64_t kSeed = 20261125;
+  std::cout << "seed " << kSeed << '\n';
+  Met met;
+  int combinations = 0;
+  std::uint64_t seed = kSeed;
+  for (const CachePolicy& host : cache_policies())
+    for (const CachePolicy& cache : cache_policies()) {
+      if (!host.adopts || cache.oracle || cache.pooled || cache.sliced) continue;
+      ++combinations;
+      for (const std::uint32_t experts : {0u, 2u, 5u, 12u}) {
+        Policies setup{.placement = &placement_policies()[++seed % placement_policies().size()],
+                       .cache = &cache,
+                       .experts_a_layer = experts,
+                       .seed = seed,
+                       .host = &host,
+                       .host_experts = static_cast<std::uint32_t>(seed % 13)};
+        setup.by_layer = seed % 3 != 0;
+        if (seed % 2 == 0) setup.prefetch = &prefetch_policies()[seed % prefetch_policies().size()];
+        setup.prefetch_size = static_cast<std::uint32_t>(seed % 5);
+        SCOPED_TRACE(std::string(setup.placement->name) + " " + std::string(cache.name) + " beside " +
+                     std::string(host.name) + ", " + std::to_string(experts) + " slots, host " +
+                     std::to_string(setup.host_experts) + ", seed " + std::to_string(seed));
+        const std::string log = run(setup, met);
+        Met again;
+        EXPECT_EQ(run(setup, again), log);
+        EXPECT_NE(log.find("# hash"), std::string::npos);
+        if (testing::Test::HasFailure()) return;
+      }
+    }
+  std::cout << combinations << " combinations, " << met.given << " given to the device, " << met.dropped
+            << " dropped by it, " << met.adopted << " adopted; " << met.alone << " kept there; "
+            << met.in_both << " in both while their copies went on\n";
+  EXPECT_GE(combinations, 80);
+  for (const std::uint64_t count : {met.given, met.dropped, met.adopted, met.alone, met.in_both})
+    EXPECT_GT(count, 1000u);
 }
 
 // Once everything fits, nothing moves (SPEC I11).

@@ -175,7 +175,8 @@ const LayerDecision& LayerDecider::decide() {
   }
   const Demand& demand = decision_.fetch_demand;
   decision_.outcome = decision_.fetch =
-      &residency.on_event(demand.experts, mean_scores_, demand.tokens, decision_.slices, place());
+      &residency.on_event(demand.experts, mean_scores_, demand.tokens, decision_.slices, place(), exchange_);
+  if (excludes()) device_->exchange(*decision_.outcome);
   if (constraint != nullptr) constraint->on_event(*decision_.outcome);
   find_low();
   if (policies_.whole_layers) widen_to_layer();
@@ -208,9 +209,18 @@ void LayerDecider::decide_device() {
                                        .step_tokens = scores_.tokens,
                                        .prompt_tokens = prompt_tokens,
                                        .predicts = device_predictor() != PredictorKind::kNone,
-                                       .mean_scores = mean_scores_},
+                                       .mean_scores = mean_scores_,
+                                       .host = excludes() ? &policies_.residency(scores_.layer) : nullptr},
                                       decision_.assignment);
   find_host_event();
+  if (excludes())
+    exchange_ = exchanger_.exchange(scores_.layer, policies_.residencies.size() > 1, *decision_.device,
+                                    policies_.device->residency(scores_.layer),
+                                    policies_.residency(scores_.layer), device_->clock());
+}
+
+bool LayerDecider::excludes() const {
+  return policies_.device && policies_.device->tiers == Tiers::kExclusive;
 }
 
 // What the device has or is getting needs nothing of the host.

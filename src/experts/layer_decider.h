@@ -23,6 +23,7 @@
 #include "experts/routing/router.h"
 #include "experts/routing/routing_changes.h"
 #include "experts/schedule/read_order.h"
+#include "experts/tier_exchange.h"
 
 namespace sluice::experts {
 
@@ -144,6 +145,7 @@ class LayerDecider {
   void decide_device();
   EventPlace place() const;
   void find_host_event();
+  bool excludes() const;  // an expert is in one tier alone
   void widen_to_layer();
 
   LayerPolicies policies_;
@@ -166,6 +168,8 @@ class LayerDecider {
   std::vector<ExpertId> host_experts_;      // those whose bytes the host must have …
   std::vector<std::uint32_t> host_tokens_;  // … and their tokens
   std::vector<std::uint8_t> needed_;        // by place in the event
+  TierExchanger exchanger_;
+  TierExchange exchange_;  // of the running event
   std::vector<PartRequest> device_proposals_;
   // For whole layers: the outcome for all N experts.
   EventOutcome layer_outcome_;

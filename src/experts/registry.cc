@@ -23,13 +23,17 @@ constexpr std::string_view kDaliSplit = "DALI Alg. 1, appendix A.2; SPEC 3.3";
 constexpr std::string_view kZipMoeScheduling = "ZipMoE (arXiv 2601.21198) Alg. 1; SPEC 1.5";
 
 constexpr CachePolicy kCaches[] = {
-    {.name = "none", .make = make_none_cache, .source = "SPEC 1.10", .keeps = false},
+    {.name = "none", .make = make_none_cache, .source = "SPEC 1.10", .keeps = false, .adopts = true},
     {.name = "static", .make = make_static_cache, .source = "SPEC 1.10", .judges_events = true},
-    {.name = "fifo", .make = make_fifo_cache, .source = kZipMoe},
-    {.name = "lru", .make = make_lru_cache, .source = kZipMoe},
-    {.name = "lfu", .make = make_lfu_cache, .source = kZipMoe},
-    {.name = "marking", .make = make_marking_cache, .source = "Fiat et al. 1991; SPEC 1.7", .seeded = true},
-    {.name = "eam", .make = make_eam_cache, .source = kMoeInfinity},
+    {.name = "fifo", .make = make_fifo_cache, .source = kZipMoe, .adopts = true},
+    {.name = "lru", .make = make_lru_cache, .source = kZipMoe, .adopts = true},
+    {.name = "lfu", .make = make_lfu_cache, .source = kZipMoe, .adopts = true},
+    {.name = "marking",
+     .make = make_marking_cache,
+     .source = "Fiat et al. 1991; SPEC 1.7",
+     .seeded = true,
+     .adopts = true},
+    {.name = "eam", .make = make_eam_cache, .source = kMoeInfinity, .adopts = true},
     {.name = "belady", .make = make_belady_cache, .source = "Belady 1966; SPEC 1.7", .oracle = true},
     {.name = "belady_bypass",
      .make = make_belady_bypass_cache,

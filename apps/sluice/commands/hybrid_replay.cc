@@ -151,6 +151,7 @@ std::vector<Row> rows_of(const HybridRequest& request, const HybridFlags& flags,
             settings.workload.window.steps = static_cast<std::uint32_t>(flags.w_size.value_or(4));
             settings.workload.window.swaps = static_cast<std::uint32_t>(flags.u_size.value_or(8));
             settings.workload.ema.swaps = static_cast<std::uint32_t>(flags.u_size.value_or(2));
+            if (!flags.tiers.empty()) settings.tiers = experts::parse_tiers(flags.tiers);
             settings.costs = machine.costs;
             settings.seed = request.seed;
             rows.push_back(std::move(row));
@@ -336,6 +337,15 @@ double bytes_of(const Row& row, double seconds) {
   return seconds / row.settings.costs.device.transfer * static_cast<double>(row.machine->expert_bytes);
 }
 
+// Where pools hold parts of experts, less is read than the misses' whole experts.
+Json host_json(const Row& row, const lab::HybridHostCounts& host) {
+  const bool whole = !row.settings.host.pools;
+  return {{"accesses", host.accesses},
+          {"hits", host.hits},
+          {"misses", host.misses()},
+          {"bytes_read", whole ? Json(host.misses() * row.machine->expert_bytes) : Json()}};
+}
+
 Json phase_json(const Row& row, const lab::HybridPhase& phase) {
   const experts::DeviceCounts& counts = phase.counts;
   const auto bytes = static_cast<double>(row.machine->expert_bytes);
@@ -374,7 +384,14 @@ Json phase_json(const Row& row, const lab::HybridPhase& phase) {
             {"late", counts.prefetch.late},
             {"kept", counts.prefetch.kept},
             {"wasted", counts.prefetch.wasted}}},
-          {"updates", counts.updates}};
+          {"updates", counts.updates},
+          {"tiers",
+           {{"dropped", counts.dropped},
+            {"returns", counts.returns},
+            {"late_returns", counts.late_returns},
+            {"there_alone", counts.there_alone},
+            {"return_s", phase.link.returns}}},
+          {"host", host_json(row, phase.host)}};
 }
 
 Json row_json(const Row& row) {
@@ -384,6 +401,7 @@ Json row_json(const Row& row) {
           {"batch", row.batch ? Json(*row.batch) : Json("recorded")},
           {"device_slots", row.settings.slots},
           {"device_cache", row.settings.device_cache},
+          {"tiers", experts::tiers_name(row.settings.tiers)},
           {"placement_policy", row.settings.placement},
           {"prefetch_policy", row.settings.prefetch},
           {"prefetch_size", row.settings.prefetch_size},
@@ -410,6 +428,9 @@ void print_table(const lab::RoutedSteps& recorded, const HybridRequest& request,
                                                   "update", "MoE", "TPOT"}};
   const bool reads_ahead =
       std::ranges::any_of(rows, [](const Row& row) { return row.settings.prefetch != "none"; });
+  const bool reads_disk = std::ranges::any_of(
+      rows, [](const Row& row) { return row.settings.host.capacity && !row.settings.host.pools; });
+  if (reads_disk) table.front().insert(table.front().end(), {"returns", "disk"});
   if (reads_ahead) table.front().insert(table.front().end(), {"prefetch", "sent", "used %"});
   for (const Row& row : rows) {
     const lab::HybridPhase& decode = row.result.decode;
@@ -429,6 +450,8 @@ void print_table(const lab::RoutedSteps& recorded, const HybridRequest& request,
                                    (steps * recorded.layers)),
          bytes(counts.loads + counts.streamed), bytes(counts.updates), format_duration(counts.moe / steps),
          format_duration(decode.seconds / steps)});
+    if (reads_disk)
+      table.back().insert(table.back().end(), {bytes(counts.returns), bytes(decode.host.misses())});
     if (decode.steps == 0) std::fill(table.back().begin() + kTitles, table.back().end(), "-");
     if (!reads_ahead) continue;
     const experts::PrefetchCounts& ahead = counts.prefetch;
@@ -444,6 +467,9 @@ void print_table(const lab::RoutedSteps& recorded, const HybridRequest& request,
   print_wrapped(
       "copies: a step and layer; demand, update, MoE, TPOT: a step. D-hit: of the experts that the device "
       "computes, A-hit: of all active ones, tokens: the same weighted with their tokens.");
+  if (reads_disk)
+    print_wrapped(
+        "returns: what goes back from the device to the host; disk: what the host lacks; both a step.");
   if (reads_ahead)
     print_wrapped(
         "sent: experts prefetched a step and layer; used: of them, those that the device computed.");
@@ -472,6 +498,12 @@ void add_hybrid_flags(Command& command, HybridFlags& flags) {
   command
       .add_option(Setting::kDeviceCache, &flags.caches,
                   "Caches of the device, with commas between them; default: the preset's")
+      ->group(group);
+  command
+      .add_option(Setting::kTiers, &flags.tiers,
+                  "An expert that the device keeps stays in the host's memory, too, as its cache says: "
+                  "inclusive (the default); or does not, and goes back there when it leaves the device: "
+                  "exclusive")
       ->group(group);
   command.add_option(Setting::kPlacement, &flags.placement, placements + "(default: the preset's)")
       ->group(group);

@@ -202,6 +202,12 @@ void add_device_flags(Command& command, EngineFlags& flags) {
                   "Which experts stay there: " + device_cache_names() + "; default: workload-ema")
       ->group(kDeviceGroup);
   command
+      .add_option(Setting::kTiers, &flags.tiers,
+                  "An expert that stays on the device stays in the host's memory, too, as its cache says: "
+                  "inclusive (the default); or does not, and goes back there when it leaves the device: "
+                  "exclusive, which reads less from disk")
+      ->group(kDeviceGroup);
+  command
       .add_option(Setting::kPrefetchSize, &flags.prefetch_size,
                   "Experts of a layer that " + Setting::kPrefetch +
                       " copies there ahead, at most; default: 1 where a layer has 8, else 4")
@@ -469,6 +475,7 @@ engine::EngineOptions engine_options(const EngineFlags& flags) {
   options.device_cache = flags.device_cache;
   if (!flags.dense_on.empty()) options.dense_on = engine::parse_dense_on(flags.dense_on);
   options.device_keep = engine::parse_device_keep(flags.device_keep);
+  if (!flags.tiers.empty()) options.tiers = experts::parse_tiers(flags.tiers);
   if (!flags.device_memory.empty())
     options.device_memory = parse_size(flags.device_memory, mark(Setting::kDeviceMemory));
   if (flags.device_slots) options.device_slots = static_cast<std::uint32_t>(*flags.device_slots);

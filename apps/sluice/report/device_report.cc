@@ -133,6 +133,7 @@ Json device_json(const engine::RunReport& run) {
           {"slots", device.memory().slots},
           {"dense_on", device.has_dense() ? "device" : "host"},
           {"keep", slots_json(run)},
+          {"tiers", experts::tiers_name(run.policies.tiers)},
           {"link", bytes},
           {"busy_s", computed.busy_s},
           {"idle_share", device_idle_share(run)},
@@ -177,6 +178,22 @@ static Json prefetch_json(const engine::RunReport& run) {
             {"wasted", copies.wasted}}}};
 }
 
+// As prefetch_json().
+static Json tiers_json(const engine::RunReport& run) {
+  using experts::DeviceCounts;
+  const experts::DeviceDecider& decider = *run.decider.device();
+  const fetch::ReturnCounters& copies = run.device->returns();
+  return {{"dropped", sum(decider, &DeviceCounts::dropped)},
+          {"returns", sum(decider, &DeviceCounts::returns)},
+          {"late_returns", sum(decider, &DeviceCounts::late_returns)},
+          {"there_alone", sum(decider, &DeviceCounts::there_alone)},
+          {"copies",
+           {{"begun", copies.begun},
+            {"complete", copies.complete},
+            {"late", copies.late},
+            {"lost", copies.lost}}}};
+}
+
 Json device_experts_json(const engine::RunReport& run) {
   using experts::DeviceCounts;
   const experts::DeviceDecider& decider = *run.decider.device();
@@ -184,7 +201,8 @@ Json device_experts_json(const engine::RunReport& run) {
           {"hits", sum(decider, &DeviceCounts::hits)},
           {"active", sum(decider, &DeviceCounts::active)},
           {"resident", sum(decider, &DeviceCounts::resident)},
-          {"prefetch", prefetch_json(run)}};
+          {"prefetch", prefetch_json(run)},
+          {"tiers", tiers_json(run)}};
 }
 
 Json device_profile_json(const engine::RunReport& run) {
@@ -234,6 +252,9 @@ std::vector<ReportRow> device_rows(const engine::RunReport& run) {
                                 run.decider.policies().placement->name(), share(assigned, active),
                                 share(static_cast<double>(sum(decider, &DeviceCounts::hits)), assigned))});
   rows.push_back({"link", link_text(device)});
+  if (const std::uint64_t returns = sum(decider, &DeviceCounts::returns); returns > 0)
+    rows.push_back({"", fmt::format("{} of {} experts that left the device went back to the host", returns,
+                                    sum(decider, &DeviceCounts::dropped))});
   if (const experts::PrefetchCounts ahead = prefetches(decider); ahead.sent > 0)
     rows.push_back(
         {"", fmt::format("{} experts copied ahead, {:.1f} % of them computed", ahead.sent,

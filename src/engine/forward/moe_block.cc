@@ -150,7 +150,7 @@ void MoeBlock::begin_fetch(std::size_t layer, const experts::LayerDecision& deci
   const experts::EventOutcome* fetch = decision.fetch;
   experts::Demand demand = decision.fetch_demand;
   if (device_ != nullptr) {
-    device_->release_host(*fetch);
+    device_->release_host(*fetch, *plan_);
     fetch_missing(layer, decision);
     if (!fetch_experts_.empty()) {
       fetch = &fetch_;

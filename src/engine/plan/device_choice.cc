@@ -77,6 +77,7 @@ std::optional<DeviceChoice> device_of(const EngineOptions& options, const ModelF
         {options.device_memory.has_value(), Setting::kDeviceMemory},
         {options.device_slots.has_value(), Setting::kDeviceSlots},
         {options.dense_on.has_value(), Setting::kDenseOn},
+        {options.tiers.has_value(), Setting::kTiers},
         {options.prefetch_size.has_value(), Setting::kPrefetchSize},
         {!options.device_cache.empty(), Setting::kDeviceCache},
         {options.device_keep != DeviceKeep::kAuto, Setting::kDeviceKeep}};
@@ -89,6 +90,12 @@ std::optional<DeviceChoice> device_of(const EngineOptions& options, const ModelF
     refuse(Setting::kDevice, "a device computes routed experts, and this model has none", "leave it out");
   if (facts.has_encoder)
     refuse(Setting::kDevice, "a device computes experts of decoders without an encoder", "leave it out");
+  const bool keeps_planes = options.keep == Keep::kPacked && !facts.packable;
+  if (options.tiers == experts::Tiers::kExclusive && keeps_planes)
+    refuse(Setting::kTiers,
+           "the host keeps experts packed, and of this store the device has them decoded: what comes back is "
+           "not packed again",
+           "give " + Setting::kKeep + " full, or " + Setting::kTiers + " inclusive");
   return DeviceChoice{device::parse_emulated_spec(options.device, mark(Setting::kDevice)),
                       options.device_memory, options.device_slots, options.dense_on.value_or(DenseOn::kHost)};
 }

@@ -15,6 +15,7 @@
 #include "codec/slices/sliced_matrix.h"
 #include "engine/plan/profile.h"
 #include "experts/cache/slice_rules.h"
+#include "experts/core/tier.h"
 #include "experts/routing/constraint_config.h"
 #include "experts/routing/loss_guard.h"
 #include "experts/routing/precision.h"
@@ -78,6 +79,7 @@ struct SecondUnit {
   // What is copied there ahead, with caches alone; empty: nothing. At most so many experts of a layer.
   std::function<std::unique_ptr<experts::Prefetch>()> make_prefetch = {};
   std::uint32_t prefetch_size = 0;
+  experts::Tiers tiers = experts::Tiers::kInclusive;  // kExclusive with caches alone
 };
 
 // What a user asks for, by flags or by a request; blank where the user says nothing. engine_plan.h makes a
@@ -105,6 +107,7 @@ struct EngineOptions {
   // "none": the host computes everything. Its cache is workload-ema where none is named, and the placement
   // then ratio-prefix.
   std::string device, device_cache;
+  std::optional<experts::Tiers> tiers;        // empty: inclusive
   std::optional<Bytes> device_memory;         // empty: what its slots need, or default_device_memory()
   std::optional<std::uint32_t> device_slots;  // experts of each layer that stay there; empty: as many as fit
   // Where dense weights are; empty: on the host. kAuto: on the device where they fit beside two experts.

@@ -31,7 +31,7 @@ Residency::Residency(std::unique_ptr<Cache> cache, const ExpertSizes& sizes, Byt
 
 const EventOutcome& Residency::on_event(std::span<const ExpertId> ids, std::span<const float> scores,
                                         std::span<const std::uint32_t> tokens, const SliceDemand& slices,
-                                        const EventPlace& place) {
+                                        const EventPlace& place, const TierExchange& exchange) {
   ids_.assign(ids.begin(), ids.end());
   std::sort(ids_.begin(), ids_.end());
   SLUICE_CHECK(std::adjacent_find(ids_.begin(), ids_.end()) == ids_.end(), "an id stands twice in one event");
@@ -71,9 +71,12 @@ const EventOutcome& Residency::on_event(std::span<const ExpertId> ids, std::span
   decision_.fetched.clear();
   decision_.downgraded.clear();
   if (cache_->decide_event(report, sizes_, capacity_, decision_)) {
+    SLUICE_CHECK(exchange.given.empty() && exchange.offered.empty(), cache_->name() + " cannot adopt");
     decide_whole_event();
   } else {
-    decide_misses_one_by_one();
+    give_up(exchange.given);
+    decide_misses_one_by_one(exchange.given);
+    adopt(exchange.offered);
   }
   for (Admission& hit : outcome_.hits) complete(hit);
   for (Admission& miss : outcome_.misses) complete(miss);
@@ -107,7 +110,8 @@ void Residency::clear_outcome() {
   outcome_.evicted.clear();
   outcome_.reduced.clear();
   outcome_.updates.clear();
-  outcome_.trimmed = 0;
+  outcome_.adopted.clear();
+  outcome_.trimmed = outcome_.given = 0;
 }
 
 void Residency::end_sequence(SequenceId sequence) { std::erase(prompts_, sequence); }
@@ -153,30 +157,49 @@ void Residency::complete(Admission& admission) const {
   admission.view = high ? Part::kMsb | Part::kLsb : Parts(Part::kMsb);
 }
 
-void Residency::decide_misses_one_by_one() {
+void Residency::decide_misses_one_by_one(std::span<const ExpertId> given) {
   for (ExpertId id : misses_) {
-    const Parts old = parts(id), target = cache_->wanted(id);
-    const Bytes old_bytes = sizes_.bytes(id).of(old), target_bytes = sizes_.bytes(id).of(target);
+    const Parts old = parts(id),
+                target = std::ranges::binary_search(given, id) ? Parts() : cache_->wanted(id);
     SLUICE_CHECK(is_legal(target), name_of(id));
     if (target == old) continue;
     if (target.empty()) {
       evict({id, old});
       continue;
     }
-    const Bytes others = used_ - old_bytes;
-    if (target_bytes > capacity_) continue;
-    if (others > capacity_ - target_bytes) {
-      const Bytes need = others - (capacity_ - target_bytes);
-      decision_.victims.clear();
-      cache_->victims(need, pins_, decision_.victims);
-      if (decision_.victims.empty()) continue;
-      for (const Eviction& victim : decision_.victims) {
-        SLUICE_CHECK(!pins_.pinned(victim.id), name_of(victim.id) + " is pinned");
-        evict(victim);
-      }
-      SLUICE_CHECK(used_ - old_bytes + target_bytes <= capacity_, cache_->name() + " freed too little");
-    }
+    if (make_room(sizes_.bytes(id).of(target), sizes_.bytes(id).of(old))) place({id, target});
+  }
+}
+
+bool Residency::make_room(Bytes bytes, Bytes old) {
+  const Bytes others = used_ - old;
+  if (bytes > capacity_) return false;
+  if (others <= capacity_ - bytes) return true;
+  decision_.victims.clear();
+  cache_->victims(others - (capacity_ - bytes), pins_, decision_.victims);
+  if (decision_.victims.empty()) return false;
+  for (const Eviction& victim : decision_.victims) {
+    SLUICE_CHECK(!pins_.pinned(victim.id), name_of(victim.id) + " is pinned");
+    evict(victim);
+  }
+  SLUICE_CHECK(used_ - old + bytes <= capacity_, cache_->name() + " freed too little");
+  return true;
+}
+
+void Residency::give_up(std::span<const ExpertId> given) {
+  for (const ExpertId id : given)
+    if (const Parts old = parts(id); !old.empty()) evict({id, old});
+  outcome_.given = outcome_.evicted.size() - outcome_.trimmed;
+}
+
+void Residency::adopt(std::span<const ExpertId> offered) {
+  for (const ExpertId id : offered) {
+    SLUICE_CHECK(!pins_.pinned(id) && parts(id).empty(), name_of(id) + " is offered and is here, or is used");
+    const Parts target = cache_->wanted(id);
+    if (target.empty() || !make_room(sizes_.bytes(id).of(target), 0)) continue;
+    pins_.stamps.at(id) = pins_.current;
     place({id, target});
+    outcome_.adopted.push_back({id, target});
   }
 }
 
@@ -259,6 +282,7 @@ void Residency::hash_outcome() {
   for (const Eviction& gone : outcome_.evicted) hash_ = mixed(hash_, word(gone.id, gone.parts, 3));
   for (ExpertId id : outcome_.reduced) hash_ = mixed(hash_, word(id, Part::kSm, 6));
   for (const Update& update : outcome_.updates) hash_ = mixed(hash_, word(update.id, update.parts, 7));
+  for (const Placed& one : outcome_.adopted) hash_ = mixed(hash_, word(one.id, one.parts, 8));
 }
 
 }  // namespace sluice::experts

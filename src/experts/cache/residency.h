@@ -35,6 +35,17 @@ struct Update {
   Parts before = {};
 };
 
+// What an event moves between this tier and another one that excludes it: an expert is kept in one of them.
+// Non-owning.
+struct TierExchange {
+  // Ascending; the other tier keeps them from now on. Used by the event or not: nothing of them stays
+  // here.
+  std::span<const ExpertId> given = {};
+  // The other tier has dropped these, in this order. They come in if the cache wants them and finds room.
+  // The event uses none, and nothing of them is here.
+  std::span<const ExpertId> offered = {};
+};
+
 // The outcome of one event in one tier, in order of decision.
 struct EventOutcome {
   Tier tier = Tier::kHost;
@@ -48,9 +59,11 @@ struct EventOutcome {
   // Experts outside the event that the cache brings in. Nobody waits for them: their bytes come when links
   // are idle, or when an event uses them.
   std::vector<Update> updates;
+  // Experts that came in from the other tier: their bytes are brought from there, not read.
+  std::vector<Placed> adopted;
   // The first `trimmed` entries of `evicted` left when a prompt ended, before hits and misses were fixed: the
-  // `before` of a used expert is without them.
-  std::size_t trimmed = 0;
+  // `before` of a used expert is without them. The next `given` entries left for the other tier.
+  std::size_t trimmed = 0, given = 0;
 };
 
 // Event-atomic replay of one cache (LAB.md). Hits and misses are fixed against the residents before the
@@ -64,6 +77,10 @@ struct EventOutcome {
 // resident LSB that was not asked for is used, unless it leaves in the same event (SPEC §4.3). The first
 // decoded token of a sequence ends its prompt, and all prompts that were read since the last end: parts that
 // the cache then drops come first in `evicted`. Events of other sequences in between do not end it.
+//
+// Tiers that exclude each other: experts are given up before misses come in, and the cache is not asked about
+// them; offered ones come in behind the misses, as if they had been used. None of them is a victim in this
+// event. The cache must be one that adopts (CachePolicy::adopts).
 class Residency final : public ResidencyView {
  public:
   // `sizes` must outlive this.
@@ -74,7 +91,7 @@ class Residency final : public ResidencyView {
   // index advances, and the cache is told.
   const EventOutcome& on_event(std::span<const ExpertId> ids, std::span<const float> scores = {},
                                std::span<const std::uint32_t> tokens = {}, const SliceDemand& slices = {},
-                               const EventPlace& place = {});
+                               const EventPlace& place = {}, const TierExchange& exchange = {});
 
   // Takes in what the cache begins with; these are the updates of the outcome. REQUIRES: no event so far.
   const EventOutcome& start();
@@ -110,7 +127,12 @@ class Residency final : public ResidencyView {
   void end_prompt();
   Parts asked(ExpertId id) const;  // for slices
   void complete(Admission& admission) const;
-  void decide_misses_one_by_one();
+  void give_up(std::span<const ExpertId> given);
+  void adopt(std::span<const ExpertId> offered);
+  void decide_misses_one_by_one(std::span<const ExpertId> given);
+  // Drops victims of the cache until `bytes` more fit than the tier has without `old`; false, and nothing is
+  // dropped, if they cannot.
+  bool make_room(Bytes bytes, Bytes old);
   void decide_whole_event();
   void place(const Placed& placed);
   void fetch(const Placed& fetched);

@@ -2,11 +2,20 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 namespace sluice::experts {
 
 // A memory that holds experts. Residency decides about each tier by itself.
 enum class Tier : std::uint8_t { kHost, kDevice };
+
+// Whether an expert that is kept on a device is kept in the host's memory, too.
+enum class Tiers : std::uint8_t {
+  kInclusive,  // each tier keeps what its own cache says
+  kExclusive,  // one of them keeps it, or none: experts/tier_exchange.h
+};
+Tiers parse_tiers(std::string_view name);  // "inclusive" "exclusive"; Error(kUsage)
+std::string_view tiers_name(Tiers tiers);
 
 // What computes.
 enum class Unit : std::uint8_t { kHost, kDevice };

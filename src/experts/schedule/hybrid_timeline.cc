@@ -15,6 +15,7 @@ double HybridTimeline::decide(const HybridCosts& costs) {
   times_.gate = times_.end;
   times_.decided = times_.gate + costs.sync + costs.policy;
   carry(times_.decided);
+  carry_up(times_.decided);
   return times_.decided;
 }
 
@@ -25,6 +26,27 @@ double HybridTimeline::remaining(ExpertId id) const {
 
 void HybridTimeline::withdraw(ExpertId id) {
   if (const auto sent = find(id); sent != background_.end()) background_.erase(sent);
+}
+
+double HybridTimeline::returning(ExpertId id) const {
+  const auto sent = std::ranges::find(returns_, id, &Return::id);
+  return sent == returns_.end() ? 0 : sent->left;
+}
+
+void HybridTimeline::withdraw_return(ExpertId id) {
+  std::erase_if(returns_, [&](const Return& one) { return one.id == id; });
+}
+
+double HybridTimeline::receive(ExpertId id) {
+  SLUICE_CHECK(decided_);
+  const auto sent = std::ranges::find(returns_, id, &Return::id);
+  if (sent == returns_.end()) return times_.decided;
+  up_time_ += sent->left;  // what is on the link keeps it busy until now
+  link_.returns += sent->left;
+  returns_.erase(sent);
+  times_.decided = std::max(times_.decided, up_time_);
+  carry(times_.decided);
+  return times_.decided;
 }
 
 const HybridTimes& HybridTimeline::run(const HybridWork& work) {
@@ -38,6 +60,10 @@ const HybridTimes& HybridTimeline::run(const HybridWork& work) {
   times_.host = times_.decided + (on_host ? costs_.sync + sum(work.host) : 0);
   times_.rows = times_.decided;
 
+  for (const LinkTransfer& one : work.returns) {
+    SLUICE_CHECK(one.time > 0 && returning(one.id) == 0);
+    returns_.push_back({one.id, times_.decided, one.time});
+  }
   take_loads(work.loads);
   withdraw_unstarted();
   for (const LinkTransfer& transfer : work.prefetches)
@@ -51,6 +77,7 @@ const HybridTimes& HybridTimeline::run(const HybridWork& work) {
   times_.end = times_.combined + costs_.next_gate;
   for (const LinkTransfer& transfer : work.updates) send(transfer, times_.combined, Class::kUpdate);
   carry(times_.end);
+  carry_up(times_.end);
   return times_;
 }
 
@@ -138,6 +165,23 @@ void HybridTimeline::carry(double until, bool rows_only) {
       arrivals_.push_back({one.id, link_time_, one.kind == Class::kUpdate});
     }
     background_.erase(background_.begin() + static_cast<std::ptrdiff_t>(carried));
+  }
+}
+
+void HybridTimeline::carry_up(double until) {
+  while (!returns_.empty() && up_time_ < until) {
+    Return& one = returns_.front();
+    up_time_ = std::max(up_time_, one.released);
+    if (up_time_ >= until) return;
+    if (up_time_ + one.left > until) {
+      one.left -= until - up_time_;
+      link_.returns += until - up_time_;
+      up_time_ = until;
+      return;
+    }
+    link_.returns += one.left;
+    up_time_ += one.left;
+    returns_.erase(returns_.begin());
   }
 }
 

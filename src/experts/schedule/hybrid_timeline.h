@@ -6,11 +6,13 @@
 //   device  gate             | shared and resident experts | prediction | loads as they arrive | next gate
 //   host         decision    | its experts
 //   link                     | loads, one after the other | rows of the host | prefetches | updates
+//   link, up                 | returns
 //
 // The device works in order: a loaded expert waits for its transfer, and the experts behind it wait, too. The
 // link carries loads first, then the host's rows, then prefetches, then updates; copies are cut into small
 // chunks, so a transfer gives way at once to one of a higher class and later goes on where it was. What is
-// left of it when its layer has ended goes on in the next one.
+// left of it when its layer has ended goes on in the next one. The link is full duplex: returns, experts that
+// leave the device for the host's memory, go up beside all that, one after the other.
 //
 // Times are doubles in any one unit. Pure: no clock but its own. It never tells a device how long to take.
 #pragma once
@@ -59,12 +61,13 @@ struct HybridWork {
   // For the next layer, most useful first; sent once it is predicted and the host knows.
   std::span<const LinkTransfer> prefetches = {};
   std::span<const LinkTransfer> updates = {};  // of the cache; sent once the layer's outputs are combined
+  std::span<const LinkTransfer> returns = {};  // sent up as soon as the layer is decided
 };
 
 // Absolute times of one layer.
 struct HybridTimes {
   double gate = 0;       // the device has the router's scores
-  double decided = 0;    // the host has decided
+  double decided = 0;    // the host has decided, and has what receive() waits for
   double resident = 0;   // the device ends the shared and resident experts
   double predicted = 0;  // … and the prediction
   double device = 0;     // … and the last loaded expert
@@ -84,10 +87,11 @@ struct LinkArrival {
 // How long the link was busy, by what it carried.
 struct LinkUse {
   double loads = 0, rows = 0, prefetches = 0, updates = 0;
+  double returns = 0;  // upwards, beside the others
 };
 
-// One per run. For each layer decide(), then run(). Allocates nothing once it has seen the largest layer and
-// the longest queue. Thread-compatible.
+// One per run. For each layer decide(), perhaps receive(), then run(). Allocates nothing once it has seen
+// the largest layer and the longest queue. Thread-compatible.
 class HybridTimeline {
  public:
   // The host decides the layer whose gate has just ended. Returns when it has decided; the link is followed
@@ -97,6 +101,13 @@ class HybridTimeline {
   double remaining(ExpertId id) const;
   // The expert's prefetch or update is not wanted any more: what is left of it is not sent.
   void withdraw(ExpertId id);
+  // What is left of the expert's return; 0 if it has arrived or was never sent. withdraw_return(): the host
+  // does not want it any more.
+  double returning(ExpertId id) const;
+  void withdraw_return(ExpertId id);
+  // Between decide() and run(): the decided layer needs the expert in the host's memory, and waits for its
+  // return, which overtakes other returns. Says when it is there; then the layer is decided.
+  double receive(ExpertId id);
   // Runs the decided layer. A load that is on the link already becomes a load of what is left of it. Other
   // prefetches that have not started are withdrawn: they were for this layer. REQUIRES: decide() before each
   // run(); prefetches and updates that are on the link no more, that differ, and that take time.
@@ -125,6 +136,10 @@ class HybridTimeline {
     Class kind = Class::kRows;
     double released = 0, time = 0, left = 0;
   };
+  struct Return {
+    ExpertId id;
+    double released = 0, left = 0;
+  };
   static constexpr std::size_t kNothing = static_cast<std::size_t>(-1);
 
   void withdraw_unstarted();
@@ -139,6 +154,7 @@ class HybridTimeline {
   // The background transfer that the link carries at that time, or kNothing; lowers `until` to the first
   // release that changes the answer.
   std::size_t carried_at(double time, double& until) const;
+  void carry_up(double until);
 
   HybridCosts costs_;
   HybridTimes times_;
@@ -147,6 +163,8 @@ class HybridTimeline {
   double link_time_ = 0;  // the link has been followed up to here
   std::uint64_t withdrawn_ = 0;
   std::vector<Background> background_;  // in the order in which they were sent
+  double up_time_ = 0;                  // as link_time_, upwards
+  std::vector<Return> returns_;         // in the order of the link
   std::vector<LinkArrival> arrivals_;
   std::vector<double> transfers_, load_arrivals_, load_ends_;  // of the layer's loads
 };

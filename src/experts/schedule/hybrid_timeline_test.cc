@@ -113,10 +113,33 @@ TEST(HybridTimeline, WithOneBufferLinkAndDeviceTakeTurns) {
   }
 }
 
+TEST(HybridTimeline, ReturnsGoUpBesideAllElse) {
+  HybridTimeline timeline;
+  const HybridCosts costs{.sync = 1, .next_gate = 1};
+  timeline.decide(costs);
+  const LinkLoad loads[] = {{id(1), 4, 1}};
+  const LinkTransfer returns[] = {{id(2), 4}, {id(3), 4}, {id(4), 4}};
+  timeline.run({.loads = loads, .returns = returns});
+  EXPECT_EQ(timeline.load_arrivals()[0], 5);
+  EXPECT_EQ(timeline.now(), 7);  // 2 has gone up since 5, 3 has begun
+  EXPECT_EQ(timeline.decide(costs), 8);
+  EXPECT_EQ(timeline.returning(id(2)), 0);
+  EXPECT_EQ(timeline.returning(id(3)), 1);
+  EXPECT_EQ(timeline.returning(id(4)), 4);
+  EXPECT_EQ(timeline.receive(id(2)), 8);
+  EXPECT_EQ(timeline.receive(id(4)), 12);  // it overtakes 3
+  EXPECT_EQ(timeline.returning(id(3)), 1);
+  timeline.withdraw_return(id(3));
+  EXPECT_EQ(timeline.run({}).end, 13);
+  EXPECT_EQ(timeline.returning(id(3)), 0);
+  EXPECT_EQ(timeline.link().returns, 4 + 3 + 4);
+  EXPECT_EQ(timeline.link().loads, 4);
+}
+
 // ---- A list of events: lanes with jobs; time goes from one event to the next.
 
 struct Job {
-  enum Lane { kHost, kDevice, kLink } lane;
+  enum Lane { kHost, kDevice, kLink, kUp } lane;
   double left;
   double released = 0;
   std::vector<std::size_t> after = {};  // jobs that must have ended
@@ -156,14 +179,14 @@ class EventList {
     Job* best = nullptr;
     for (Job& job : jobs_) {
       if (job.lane != lane || job.end != -1) continue;
-      if (lane != Job::kLink) return is_ready(job) ? &job : nullptr;
+      if (lane < Job::kLink) return is_ready(job) ? &job : nullptr;
       if (is_ready(job) && (best == nullptr || job.rank < best->rank)) best = &job;
     }
     return best;
   }
   void step(double until) {
     // Jobs without work end at once, one by one, since others may wait for them.
-    for (const Job::Lane lane : {Job::kHost, Job::kDevice, Job::kLink}) {
+    for (const Job::Lane lane : {Job::kHost, Job::kDevice, Job::kLink, Job::kUp}) {
       Job* const job = running(lane);
       if (job != nullptr && job->left == 0) {
         job->end = time_;
@@ -171,13 +194,13 @@ class EventList {
       }
     }
     double next = until;
-    for (const Job::Lane lane : {Job::kHost, Job::kDevice, Job::kLink})
+    for (const Job::Lane lane : {Job::kHost, Job::kDevice, Job::kLink, Job::kUp})
       if (const Job* const job = running(lane)) next = std::min(next, time_ + job->left);
     for (const Job& job : jobs_)
       if (job.end == -1 && job.released > time_) next = std::min(next, job.released);
     ASSERT_LT(next, kNever) << "nothing can happen any more";
     std::vector<Job*> busy;
-    for (const Job::Lane lane : {Job::kHost, Job::kDevice, Job::kLink})
+    for (const Job::Lane lane : {Job::kHost, Job::kDevice, Job::kLink, Job::kUp})
       if (Job* const job = running(lane)) busy.push_back(job);
     for (Job* const job : busy) {
       job->started = job->started || next > time_;
@@ -197,7 +220,7 @@ TEST(HybridTimeline, EqualsAListOfEvents) {
   SCOPED_TRACE("seed " + std::to_string(kSeed));
   std::mt19937_64 random(kSeed);
   const auto whole = [&](std::uint64_t most) { return static_cast<double>(random() % (most + 1)); };
-  std::uint64_t arrivals = 0, promoted = 0, withdrawn = 0;
+  std::uint64_t arrivals = 0, promoted = 0, withdrawn = 0, received = 0;
   for (int run = 0; run < 3000 && !testing::Test::HasFailure(); ++run) {
     SCOPED_TRACE("run " + std::to_string(run));
     HybridTimeline timeline;
@@ -207,6 +230,8 @@ TEST(HybridTimeline, EqualsAListOfEvents) {
       bool is_update;
     };
     std::map<ExpertId, Sent> sent;  // on the link
+    std::map<ExpertId, std::size_t> returned;
+    double carried_up = 0;
     std::size_t gate = events.add({Job::kDevice, 0});
     events.run_until_end_of(gate);
     std::uint16_t fresh = 0;
@@ -214,9 +239,22 @@ TEST(HybridTimeline, EqualsAListOfEvents) {
     for (int layer = 0; layer < 5; ++layer) {
       SCOPED_TRACE("layer " + std::to_string(layer));
       const HybridCosts costs{whole(2), whole(2), whole(1), whole(4), whole(12)};
-      const double decided = timeline.decide(costs);
+      double decided = timeline.decide(costs);
       EXPECT_EQ(decided, events.job(gate).end + costs.sync + costs.policy);
       events.run_until(decided);
+      for (const auto& [one, job] : returned) {
+        const bool on_way = events.job(job).end == -1;
+        EXPECT_EQ(timeline.returning(one), on_way ? events.job(job).left : 0);
+        if (on_way && random() % 8 == 0) {
+          timeline.withdraw_return(one);
+          events.drop(job);
+        }
+        if (random() % 4 != 0 || events.job(job).end == -2) continue;
+        received += on_way ? 1 : 0;
+        events.job(job).rank = -1000000;
+        decided = std::max(decided, events.run_until_end_of(job));
+        EXPECT_EQ(timeline.receive(one), decided);
+      }
       const std::size_t decision = events.add({Job::kHost, 0, decided});
       std::vector<double> host(random() % 4), resident(random() % 3);
       for (double& t : host) t = 1 + whole(8);
@@ -234,6 +272,13 @@ TEST(HybridTimeline, EqualsAListOfEvents) {
       std::shuffle(loads.begin(), loads.end(), random);
       for (std::uint64_t n = random() % 4; n > 0; --n) prefetches.push_back({id(fresh++), 1 + whole(9)});
       for (std::uint64_t n = random() % 3; n > 0; --n) updates.push_back({id(fresh++), 1 + whole(9)});
+
+      std::vector<LinkTransfer> returns;
+      for (std::uint64_t n = random() % 3; n > 0; --n) {
+        returns.push_back({id(fresh++), 1 + whole(40)});
+        carried_up += returns.back().time;
+        returned[returns.back().id] = events.add({Job::kUp, returns.back().time, 0, {}, ++link_order});
+      }
 
       // The same layer as jobs.
       const auto buffers = static_cast<std::uint32_t>(1 + random() % 4);
@@ -277,7 +322,7 @@ TEST(HybridTimeline, EqualsAListOfEvents) {
       gate = events.add({Job::kDevice, costs.next_gate, 0, {combined}});
 
       const HybridTimes& times =
-          timeline.run({shared, host, rows_time, resident, loads, buffers, prefetches, updates});
+          timeline.run({shared, host, rows_time, resident, loads, buffers, prefetches, updates, returns});
       // When background transfers are sent depends on the layer alone, as nothing of it gives way to them.
       for (const LinkTransfer& one : prefetches)
         sent[one.id] = {events.add({Job::kLink, one.time, times.predicted + costs.sync, {}, ++link_order}),
@@ -305,10 +350,14 @@ TEST(HybridTimeline, EqualsAListOfEvents) {
       for (const auto& [known, job] : sent) EXPECT_EQ(events.job(job.job).end, -1) << "arrived unnoticed";
     }
     EXPECT_LE(timeline.withdrawn(), withdrawn);
+    for (const auto& [one, job] : returned)
+      if (events.job(job).end < 0) carried_up -= events.job(job).left;
+    EXPECT_EQ(timeline.link().returns, carried_up);
   }
   EXPECT_GT(arrivals, 1000u);
   EXPECT_GT(promoted, 1000u);
   EXPECT_GT(withdrawn, 1000u);
+  EXPECT_GT(received, 1000u);
 }
 
 // Loads that take the link equally long are best sent by the device's time descending: no other order of up

@@ -19,7 +19,8 @@ DeviceStore::DeviceStore(device::Device& device, ExpertStore& host, const Device
       host_(host),
       slots_(options.slots),
       staging_(options.staging),
-      buffers_(device.memory(), options.slots, options.staging, buffer_bytes(host, options.packed)) {
+      buffers_(device.memory(), options.slots, options.staging, buffer_bytes(host, options.packed)),
+      returns_(device, host, buffers_) {
   SLUICE_CHECK(options.staging >= 2, "an expert cannot be copied while another is computed with");
 }
 
@@ -41,7 +42,13 @@ void DeviceStore::bring(std::span<const experts::DeviceUpdate> start) {
   begin_updates();
 }
 
-void DeviceStore::release_host(const experts::EventOutcome& host) {
+void DeviceStore::release_host(const experts::EventOutcome& host, const experts::DevicePlan& plan) {
+  returns_.settle();
+  for (const experts::DeviceUse& use : plan.uses) returns_.finish(use.id);
+  for (const auto* used : {&host.hits, &host.misses})
+    for (const experts::Admission& one : *used) returns_.finish(one.id);
+  for (const experts::Eviction& eviction : host.evicted) returns_.give_up(eviction.id);
+  for (std::size_t i = host.trimmed; i < host.trimmed + host.given; ++i) finish_update(host.evicted[i].id);
   std::vector<ExpertId> changed = host.reduced;
   for (const experts::Eviction& eviction : host.evicted) changed.push_back(eviction.id);
   for (const auto* used : {&host.hits, &host.misses})
@@ -76,7 +83,7 @@ void DeviceStore::begin(std::uint32_t layer, const experts::DevicePlan& plan) {
     if (uses_.contains(eviction.id))
       found->second.stage = Stage::kPasses;
     else
-      drop(found);
+      leave(found);
   }
   for (const experts::DeviceUpdate& update : plan.updates) {
     const auto found = experts_.find(update.id);
@@ -107,6 +114,18 @@ void DeviceStore::begin(std::uint32_t layer, const experts::DevicePlan& plan) {
       if (ticket) device_.link().promote(ticket);
     found->second.stage = use.stays ? Stage::kStays : Stage::kPasses;
   }
+  returns_.begin();
+}
+
+// The host drops it now. The modelled clock says that it is on the device: so it shall be.
+void DeviceStore::finish_update(ExpertId id) {
+  if (std::ranges::find(updates_, id) != updates_.end()) begin_updates();
+  const auto found = experts_.find(id);
+  if (found == experts_.end() || found->second.ready.done()) return;
+  ++counters_.updates_late;
+  for (const Ticket& ticket : found->second.copies)
+    if (ticket) device_.link().promote(ticket);
+  for (const Ticket& ticket : found->second.copies) ticket.event().settled().wait();
 }
 
 bool DeviceStore::has(ExpertId id) const {
@@ -159,6 +178,12 @@ void DeviceStore::keep_if_copied(ExpertStore::Pin pin) {
 // Experts that leave in this event hold their buffers until they are used. One of slices may come behind
 // those that are to stay: it is copied again.
 void DeviceStore::make_room() {
+  for (returns_.begin(); !buffers_.any() && returns_.waiting(); returns_.begin()) {
+    if (pins_.empty())
+      returns_.lose_first();
+    else
+      wait_for_a_pin();  // it takes up room in the host's memory
+  }
   if (buffers_.any()) return;
   const auto leaves =
       std::ranges::find_if(experts_, [](const auto& one) { return one.second.stage == Stage::kPasses; });
@@ -201,6 +226,18 @@ DeviceStore::Experts::iterator DeviceStore::drop(Experts::iterator found) {
   return experts_.erase(found);
 }
 
+void DeviceStore::leave(Experts::iterator found) {
+  const Expert& expert = found->second;
+  if (!host_.expects(found->first)) {
+    drop(found);
+    return;
+  }
+  returns_.add({found->first, expert.view, expert.buffer, expert.ready,
+                device::all_of({expert.was_idle, expert.copies[0].event().settled(),
+                                expert.copies[1].event().settled(), expert.last_use.settled()})});
+  experts_.erase(found);
+}
+
 void DeviceStore::used(ExpertId id, const Event& done) {
   const auto found = experts_.find(id);
   SLUICE_CHECK(found != experts_.end(), "a launch reads an expert that is not there");
@@ -209,6 +246,7 @@ void DeviceStore::used(ExpertId id, const Event& done) {
   found->second.last_use = device::all_of({found->second.last_use.settled(), done.settled()});
   if (found->second.stage != Stage::kPasses) return;
   uses_.at(id).copied = found->second.ready.settled();
+  if (host_.expects(id)) return leave(found);
   buffers_.give(found->second.buffer,
                 device::all_of({found->second.was_idle, uses_.at(id).copied, found->second.last_use}));
   experts_.erase(found);
@@ -226,7 +264,14 @@ void DeviceStore::finish_event() {
   for (const HeldPin& held : pins_) held.until.wait();
   pins_.clear();
   uses_.clear();
+  end_returns();
   begin_updates();
+}
+
+// There is room for all of them, unless the host has lost count of what it has.
+void DeviceStore::end_returns() {
+  returns_.begin();
+  while (returns_.waiting()) returns_.lose_first();
 }
 
 void DeviceStore::begin_updates() {
@@ -252,6 +297,7 @@ void DeviceStore::abandon_event() noexcept {
     expert = gone ? drop(expert) : std::next(expert);
   }
   uses_.clear();
+  end_returns();
 }
 
 void DeviceStore::release_pins() {

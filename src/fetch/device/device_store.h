@@ -14,6 +14,7 @@
 #include "experts/cache/residency.h"
 #include "experts/device_plan.h"
 #include "fetch/device/device_buffers.h"
+#include "fetch/device/device_returns.h"
 #include "fetch/device/device_view.h"
 #include "fetch/memory/expert_store.h"
 
@@ -36,6 +37,7 @@ struct DeviceStoreCounters {
   std::uint64_t useful = 0, late = 0;  // … were complete, or under way, when they were needed …
   std::uint64_t wasted = 0;            // … or were not needed
   std::uint64_t updates_given_up = 0;  // the host dropped the expert before it was copied
+  std::uint64_t updates_late = 0;      // the host gave the expert up, and its copy was waited for
 };
 
 // Bytes come from the host's memory alone: from pins of its store, and of what stays there.
@@ -43,6 +45,10 @@ struct DeviceStoreCounters {
 // Buffers. A slot is any buffer: an expert that stays keeps the one that it came in. slots + staging buffers
 // are enough if the cache behind the plans keeps at most `slots` experts. A buffer is overwritten only when
 // all copies into it and all launches that read it are done; nobody waits for that but the link.
+//
+// Where tiers exclude each other, the host's store expects some of the experts that leave: they go up the
+// link (device_returns.h) before their buffers go to others. An expert that the host gives up is there by the
+// modelled clock: if its copy really takes longer, it is waited for.
 //
 // Residency is logical, copies fail and are given up: an expert that the plan counts on and that is not there
 // is copied again. Only the plan's layer and what stays is remembered between events.
@@ -61,8 +67,9 @@ class DeviceStore {
 
   // An event: its calls come in this order.
   //
-  // Before ExpertStore::prepare(): copies from host memory that the outcome changes end, or are given up.
-  void release_host(const experts::EventOutcome& host);
+  // Before ExpertStore::prepare(): copies from and to host memory that the outcome changes, or `plan` needs
+  // ended, end or are given up.
+  void release_host(const experts::EventOutcome& host, const experts::DevicePlan& plan);
   // Experts leave, updates are noted, prefetches for this layer that are not used are dropped, and those that
   // are used become demand.
   void begin(std::uint32_t layer, const experts::DevicePlan& plan);
@@ -87,7 +94,7 @@ class DeviceStore {
   // leave. Waits for chunks in flight.
   void abandon_event() noexcept;
 
-  // Pins that copies still need. They go in these calls, and no other.
+  // Pins that copies still need. They go in these calls and, where the host takes experts back, in use().
   std::size_t pins() const { return pins_.size(); }
   void release_pins();    // those whose copies are done
   void wait_for_a_pin();  // REQUIRES: pins() > 0
@@ -101,6 +108,7 @@ class DeviceStore {
   device::Address spare_buffer(std::size_t which) const { return buffers_.address(which); }
   bool stays(experts::ExpertId id) const;  // has a buffer of its own beyond the event
   const DeviceStoreCounters& counters() const { return counters_; }
+  const ReturnCounters& returns() const { return returns_.counters(); }
   std::uint32_t slots() const { return slots_; }
 
  private:
@@ -127,8 +135,11 @@ class DeviceStore {
   void withdraw(const Expert& expert);
   void make_room();                                  // a buffer, if none is free
   Experts::iterator drop(Experts::iterator expert);  // its buffer is idle when all that uses it is done
+  void leave(Experts::iterator expert);              // drops it, or gives it back to the host
+  void finish_update(experts::ExpertId id);          // that the host gives up
   Use use_of(Expert& expert, bool low) const;
   void begin_updates();
+  void end_returns();  // of the running event: begins them, and gives up the rest
 
   device::Device& device_;
   ExpertStore& host_;
@@ -143,6 +154,7 @@ class DeviceStore {
   std::map<experts::ExpertId, EventUse> uses_;  // of the running event
   std::vector<experts::ExpertId> updates_;      // not begun, in order
   std::vector<HeldPin> pins_;
+  DeviceReturns returns_;
   DeviceStoreCounters counters_;
 };
 

@@ -6,8 +6,7 @@
 #include <thread>
 
 #include "base/error_of.h"
-#include "device/emulated/device_testing.h"
-#include "fetch/memory/expert_store_fixture.h"
+#include "fetch/device/device_store_fixture.h"
 
 namespace sluice::fetch {
 namespace {
@@ -22,97 +21,8 @@ using experts::Part;
 using sluice::testing::error_of;
 using testing::begin_event;
 using testing::bytes_of;
-
-constexpr ExpertId id(std::uint16_t index, std::uint16_t layer = 0) { return {layer, index}; }
-
-// A device beside the store of a small model whose experts are all in memory.
-class DeviceStoreTest : public testing::ExpertStoreTest {
- protected:
-  void start(std::uint32_t slots, std::uint32_t staging = 2, const std::string& path = testing::kModel) {
-    open(path, 64, 4);
-    device::EmulatedOptions options = device::testing::unpaced(32 * kMiB);
-    options.fault = [this](std::uint64_t copy, Bytes) {
-      if (stops_at_ == copy) barrier_.stop_here();
-      return fails_at_ == copy ? Fault::kCopyFails : Fault::kNone;
-    };
-    device_ = device::make_emulated_device(std::move(options));
-    device_store_ = std::make_unique<DeviceStore>(*device_, *store_, DeviceStoreOptions{slots, staging});
-    // All experts of the first two layers are in the host's memory.
-    for (std::uint16_t layer = 0; layer < 2; ++layer) {
-      EventOutcome all;
-      for (std::uint16_t i = 0; i < 4; ++i) all.misses.push_back({id(i, layer), Part::kFull});
-      run(all);
-    }
-  }
-
-  // One event whose experts are all computed on the device. Returns what launches read, in the order of the
-  // plan.
-  std::vector<std::vector<std::byte>> event(const DevicePlan& plan, std::uint16_t layer = 0) {
-    EventOutcome outcome;
-    std::vector<ExpertId> ids;
-    for (const experts::DeviceUse& use : plan.uses) ids.push_back(use.id);
-    std::ranges::sort(ids);
-    for (const ExpertId one : ids) outcome.hits.push_back({one, Part::kFull, Part::kFull});
-    device_store_->release_host(outcome);
-    begin_event(*store_, outcome, {.experts = ids}, *scheduler_);
-    device_store_->begin(layer, plan);
-    std::vector<std::vector<std::byte>> read(plan.uses.size());
-    std::vector<ExpertId> given;
-    const auto launch = [&](ExpertId one, DeviceStore::Use use) {
-      const std::size_t place = static_cast<std::size_t>(
-          std::ranges::find(plan.uses, one, &experts::DeviceUse::id) - plan.uses.begin());
-      device::Stream& stream = device_->compute();
-      stream.wait(use.ready);
-      stream.enqueue({[&read, use, place](const device::Access& access) {
-        const ExpertView view = use.view.on(access, use.low);
-        for (const codec::MatrixRef* matrix : {&view.gate, &view.up, &view.down}) {
-          const std::vector<std::byte> bytes = bytes_of(*matrix);
-          read[place].insert(read[place].end(), bytes.begin(), bytes.end());
-        }
-      }});
-      device_store_->used(one, stream.record());
-      given.push_back(one);
-    };
-    try {
-      for (const experts::DeviceUse& use : plan.uses)
-        if (device_store_->has(use.id)) launch(use.id, device_store_->use(use.id));
-      for (;;) {
-        device_store_->release_pins();
-        while (device_store_->pins() > 0 && store_->next_needs_pins()) device_store_->wait_for_a_pin();
-        std::optional<ExpertStore::Pin> pin = store_->next();
-        if (!pin) break;
-        const ExpertId one = pin->id();
-        if (std::ranges::find(given, one) != given.end())
-          device_store_->keep_if_copied(std::move(*pin));
-        else
-          launch(one, device_store_->use(std::move(*pin)));
-      }
-      device_->compute().synchronize();
-      device_store_->finish_event();
-    } catch (const Error&) {
-      device_store_->abandon_event();
-      store_->abandon_event();
-      throw;
-    }
-    return read;
-  }
-
-  static DevicePlan uses(std::initializer_list<std::uint16_t> ids, bool stay) {
-    DevicePlan plan;
-    for (const std::uint16_t one : ids) plan.uses.push_back({.id = id(one), .stays = stay});
-    return plan;
-  }
-  void expect_read(const DevicePlan& plan, const std::vector<std::vector<std::byte>>& read) {
-    for (std::size_t i = 0; i < plan.uses.size(); ++i) EXPECT_EQ(read[i], truth(plan.uses[i].id)) << i;
-  }
-  const DeviceStoreCounters& counters() const { return device_store_->counters(); }
-  device::TrafficCounters link(Traffic traffic) const { return device_->link().counters()[traffic]; }
-
-  std::uint64_t stops_at_ = ~0ull, fails_at_ = ~0ull;
-  device::testing::Barrier barrier_;
-  std::unique_ptr<device::Device> device_;
-  std::unique_ptr<DeviceStore> device_store_;
-};
+using testing::DeviceStoreTest;
+using testing::id;
 
 TEST_F(DeviceStoreTest, StreamsMoreExpertsThanItHasBuffers) {
   start(0);
@@ -177,7 +87,7 @@ TEST_F(DeviceStoreTest, AnUpdateWhoseHostCopyLeavesIsGivenUpAndTriedAgain) {
   EventOutcome evicts;
   evicts.hits = {{id(1), Part::kFull, Part::kFull}};
   evicts.evicted = {{id(2), Part::kFull}};
-  device_store_->release_host(evicts);
+  device_store_->release_host(evicts, {});
   run(evicts);
   EXPECT_EQ(counters().updates_given_up, 1u);
   EXPECT_FALSE(device_store_->stays(id(2)));
@@ -185,7 +95,7 @@ TEST_F(DeviceStoreTest, AnUpdateWhoseHostCopyLeavesIsGivenUpAndTriedAgain) {
   barrier_.open();
   EventOutcome back;
   back.misses = {{id(2), Part::kFull}};
-  device_store_->release_host(back);
+  device_store_->release_host(back, {});
   run(back);
   device_store_->begin(0, {});
   device_store_->finish_event();

@@ -68,6 +68,34 @@ void ExpertBuffers::take(ExpertInMemory& expert) {
   reading_ += expert.job_reads();
 }
 
+bool ExpertBuffers::take_return(ExpertInMemory& expert, Parts parts) {
+  const ExpertLayout& layout = expert.layout;
+  const bool words = parts.has(Part::kFull);
+  const Bytes bytes = words ? layout.view_bytes : layout.base.bytes + layout.rest.bytes;
+  if (!may_stay(expert, parts) || pool_->in_use() + bytes + experts_.largest_staging() > pool_->limit())
+    return false;
+  expert.target = parts;
+  count_target(expert);
+  if (words) {
+    expert.full = pool_->take(layout.view_bytes);
+  } else {
+    expert.base = pool_->take(layout.base.bytes);
+    expert.rest = pool_->take(layout.rest.bytes);
+  }
+  return true;
+}
+
+void ExpertBuffers::return_ended(ExpertInMemory& expert, bool complete) {
+  if (complete) {
+    expert.held = expert.target;
+    return settle(expert);
+  }
+  for (device::HostBuffer* buffer : {&expert.full, &expert.base, &expert.rest})
+    if (*buffer) pool_->give(std::move(*buffer));
+  expert.target = {};
+  count_target(expert);
+}
+
 void ExpertBuffers::take_words(ExpertInMemory& expert) {
   expert.full = pool_->take(expert.layout.view_bytes);
   expert.from_planes = false;

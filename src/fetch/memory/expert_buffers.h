@@ -35,7 +35,11 @@ class ExpertBuffers {
   bool may_stay(const ExpertInMemory& expert, experts::Parts parts) const;
   bool has_room_for_words(const ExpertInMemory& expert) const;
 
-  void take(ExpertInMemory& expert);          // the buffers of its job, and room for its target
+  void take(ExpertInMemory& expert);  // the buffers of its job, and room for its target
+  // Buffers for these parts, which come back from a device and will stay, besides room for one demanded
+  // expert; false: there is no room. return_ended(): they are there, or will never be.
+  bool take_return(ExpertInMemory& expert, experts::Parts parts);
+  void return_ended(ExpertInMemory& expert, bool complete);
   void take_words(ExpertInMemory& expert);    // for a job that was to make none
   void job_ended(ExpertInMemory& expert);     // before it gives up its job: the expert holds what was made
   void count_target(ExpertInMemory& expert);  // as what stays of it

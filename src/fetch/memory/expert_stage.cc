@@ -8,8 +8,8 @@ namespace {
 
 using enum ExpertStage;
 
-constexpr std::string_view kNames[kExpertStages] = {"resting", "ready", "waiting",  "fetching",
-                                                    "in use",  "ahead", "updating", "withdrawn"};
+constexpr std::string_view kNames[kExpertStages] = {"resting", "ready",    "waiting",   "fetching", "in use",
+                                                    "ahead",   "updating", "returning", "withdrawn"};
 
 // Every step, with its cause.
 constexpr std::pair<ExpertStage, ExpertStage> kLegal[] = {
@@ -26,6 +26,8 @@ constexpr std::pair<ExpertStage, ExpertStage> kLegal[] = {
     {kUpdating, kResting},    // it is there, or its reads have failed
     {kUpdating, kFetching},   // an event uses it already
     {kUpdating, kWithdrawn},  // an event uses more of it
+    {kResting, kReturning},   // a device gives it back
+    {kReturning, kResting},   // it is there, or will never be
     {kWithdrawn, kResting},   // nobody writes to its buffers any more
     {kReady, kResting},       // the event was abandoned …
     {kWaiting, kResting},     // …

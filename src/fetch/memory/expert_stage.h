@@ -15,9 +15,10 @@ enum class ExpertStage : std::uint8_t {
   kInUse,      // of the running event: handed out, a pin holds it
   kAhead,      // under way for an event that may come
   kUpdating,   // under way to stay in memory, though no event uses it
+  kReturning,  // under way from a device to stay in memory: its link writes to the buffers
   kWithdrawn,  // was kAhead or kUpdating and is not wanted any more: threads may still write to its buffers
 };
-inline constexpr int kExpertStages = 8;
+inline constexpr int kExpertStages = 9;
 
 // Whether an expert may go from one stage to the other.
 bool may_follow(ExpertStage from, ExpertStage to);

@@ -9,9 +9,9 @@
 namespace sluice::fetch {
 namespace {
 
-constexpr ExpertStage kAll[] = {ExpertStage::kResting,  ExpertStage::kReady,    ExpertStage::kWaiting,
-                                ExpertStage::kFetching, ExpertStage::kInUse,    ExpertStage::kAhead,
-                                ExpertStage::kUpdating, ExpertStage::kWithdrawn};
+constexpr ExpertStage kAll[] = {ExpertStage::kResting,  ExpertStage::kReady,     ExpertStage::kWaiting,
+                                ExpertStage::kFetching, ExpertStage::kInUse,     ExpertStage::kAhead,
+                                ExpertStage::kUpdating, ExpertStage::kReturning, ExpertStage::kWithdrawn};
 
 std::set<ExpertStage> followers(ExpertStage from) {
   std::set<ExpertStage> found;
@@ -23,13 +23,14 @@ std::set<ExpertStage> followers(ExpertStage from) {
 TEST(ExpertStage, EveryStageIsReachedAndLeft) {
   using enum ExpertStage;
   ASSERT_EQ(std::size(kAll), std::size_t{kExpertStages});
-  EXPECT_EQ(followers(kResting), (std::set{kReady, kWaiting, kAhead, kUpdating}));
+  EXPECT_EQ(followers(kResting), (std::set{kReady, kWaiting, kAhead, kUpdating, kReturning}));
   EXPECT_EQ(followers(kReady), (std::set{kInUse, kResting}));
   EXPECT_EQ(followers(kWaiting), (std::set{kFetching, kResting}));
   EXPECT_EQ(followers(kFetching), (std::set{kInUse, kResting}));
   EXPECT_EQ(followers(kInUse), (std::set{kResting}));
   EXPECT_EQ(followers(kAhead), (std::set{kFetching, kWithdrawn, kResting}));
   EXPECT_EQ(followers(kUpdating), (std::set{kFetching, kWithdrawn, kResting}));
+  EXPECT_EQ(followers(kReturning), (std::set{kResting}));
   EXPECT_EQ(followers(kWithdrawn), (std::set{kResting}));
 }
 

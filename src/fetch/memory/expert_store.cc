@@ -10,6 +10,7 @@
 #include "fetch/fetch_executor.h"
 #include "fetch/memory/ahead_queue.h"
 #include "fetch/memory/expert_buffers.h"
+#include "fetch/memory/expert_returns.h"
 #include "fetch/memory/expert_table.h"
 #include "fetch/weight_files.h"
 
@@ -26,7 +27,8 @@ struct ExpertStore::Machinery {
       : experts(checkpoint, model),
         buffers(experts, accountant),
         executor(files, pool, isa, checkpoint.codec()),
-        ahead(experts, buffers, executor, spare_jobs) {}
+        ahead(experts, buffers, executor, spare_jobs),
+        returns(experts, buffers) {}
 
   ExpertTable experts;
   ExpertBuffers buffers;
@@ -34,6 +36,7 @@ struct ExpertStore::Machinery {
   std::vector<FetchTask> tasks_to_start;  // scratch
   FetchExecutor executor;
   AheadQueue ahead;
+  ExpertReturns returns;
 };
 
 ExpertStore::ExpertStore(const store::Checkpoint& checkpoint, const model::Model& model, WeightFiles& files,
@@ -46,6 +49,7 @@ ExpertStore::ExpertStore(const store::Checkpoint& checkpoint, const model::Model
       spare_jobs_(machinery_->spare_jobs),
       executor_(machinery_->executor),
       ahead_(machinery_->ahead),
+      returns_(machinery_->returns),
       active_(experts_.size(), false) {}
 
 ExpertStore::~ExpertStore() { abandon_event(); }
@@ -61,6 +65,11 @@ experts::ExpertCosts ExpertStore::assumed_costs() const { return experts_.assume
 const PrefetchCounters& ExpertStore::prefetch_counters() const { return ahead_.counters(); }
 const ExpertLayout& ExpertStore::layout(ExpertId id) const { return experts_[id].layout; }
 void ExpertStore::record(Timeline* timeline) { executor_.record(timeline); }
+bool ExpertStore::expects(ExpertId id) const { return returns_.expects(id); }
+std::optional<ReturnPlace> ExpertStore::begin_return(ExpertId id, bool in_regions) {
+  return returns_.begin(id, in_regions);
+}
+void ExpertStore::end_return(ExpertId id, bool complete) { returns_.end(id, complete); }
 
 void ExpertStore::compute_packed(bool packed) {
   compute_packed_ = packed && can_be_packed();
@@ -139,6 +148,7 @@ EventReads ExpertStore::prepare(const experts::EventOutcome& outcome, const expe
   }
 
   for (const experts::Update& update : outcome.updates) ahead_.add_update(update);
+  returns_.expect(outcome.adopted);
 
   EventReads reads;
   missing_.clear();
@@ -185,6 +195,7 @@ void ExpertStore::use(const Admission& admission, bool miss, EventReads& reads) 
   expert.view = admission.view;
   expert.choose_form(compute_packed_, expert.target);
   if (expert.is_complete()) {
+    if (expert.target.empty()) buffers_.count_target(expert);  // it only waits to be used
     expert.enter(ExpertStage::kReady);
     ready_.push_back(&expert);
     return;
@@ -263,7 +274,7 @@ void ExpertStore::abandon_event() noexcept {
   executor_.cancel();
   ahead_.abandon();
   for (ExpertInMemory& expert : experts_) {
-    if (expert.is_in(ExpertStage::kResting)) continue;
+    if (expert.is_in(ExpertStage::kResting) || expert.is_in(ExpertStage::kReturning)) continue;
     buffers_.abandon(expert);
     expert.enter(ExpertStage::kResting);
   }

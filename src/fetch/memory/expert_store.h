@@ -19,6 +19,7 @@
 #include "experts/schedule/read_order.h"
 #include "fetch/expert_view.h"
 #include "fetch/memory/fetch_counters.h"
+#include "fetch/memory/return_place.h"
 
 namespace sluice {
 class ThreadPool;
@@ -31,6 +32,7 @@ namespace sluice::fetch {
 
 class AheadQueue;  // these, and ExpertInMemory, are only for the store's own files
 class ExpertBuffers;
+class ExpertReturns;
 class ExpertTable;
 class FetchExecutor;
 class SpareJobs;
@@ -118,6 +120,15 @@ class ExpertStore {
   // any other. They stay until prepare() of an event whose outcome names the expert.
   std::optional<PlacedExpert> resident(experts::ExpertId id) const;
 
+  // Experts that come back from a device (EventOutcome::adopted): the store reads none of them. Behind
+  // prepare() of the event that adopts it, while expects() says so, begin_return() makes room for one: for
+  // its words, or in regions, as the device has it. None: there is no room now, or expects() says no. Until
+  // end_return() somebody writes there, and no event may name the expert; then it is resident, or, unless
+  // it is complete, is read when it is used.
+  bool expects(experts::ExpertId id) const;
+  std::optional<ReturnPlace> begin_return(experts::ExpertId id, bool in_regions);
+  void end_return(experts::ExpertId id, bool complete);
+
   // Names the parts that the next event may need, most useful first, in place of earlier names. They are read
   // once all reads of the running event have started and while no demanded read is under way, as far as
   // staging allows besides one demanded expert. This is only read-ahead: parts that the next event does not
@@ -156,6 +167,7 @@ class ExpertStore {
   SpareJobs& spare_jobs_;
   FetchExecutor& executor_;
   AheadQueue& ahead_;
+  ExpertReturns& returns_;
   bool compute_packed_ = false, synchronous_ = false;
   // State of the running event.
   std::vector<ExpertInMemory*> ready_;           // in stage kReady

@@ -25,6 +25,7 @@ void check(const HybridSettings& settings, const RoutedSteps& steps) {
                               .prefetch = settings.prefetch,
                               .placement = settings.placement,
                               .device_cache = settings.device_cache,
+                              .tiers = settings.tiers,
                               .residual = true,  // `steps` are what it predicts
                               .transitions = settings.transitions != nullptr});
   const auto prefetch = experts::find_prefetch(settings.prefetch).make({.transitions = settings.transitions});
@@ -119,6 +120,7 @@ class HybridReplay {
                             .make({.seed = settings_.seed, .transitions = settings_.transitions});
     device.prefetch_size = settings_.prefetch_size;
     device.buffers = settings_.buffers;
+    device.tiers = settings_.tiers;
     device.host_may_lack = settings_.host.capacity.has_value();
     device.residencies = experts::make_device_caches({.cache = settings_.device_cache,
                                                       .layers = steps_.layers,
@@ -148,6 +150,7 @@ class HybridReplay {
 
   void step(const RoutedStep& step) {
     step.describe_spans(step.tokens(), spans_);
+    in_prompt_ = step.prompt;
     decider_.begin_step(spans_);
     for (std::uint32_t layer = 0; layer < steps_.layers; ++layer) {
       const RoutedLayer& routed = step.layers[layer];
@@ -168,6 +171,7 @@ class HybridReplay {
     phase.link.rows += link.rows - link_before_.rows;
     phase.link.prefetches += link.prefetches - link_before_.prefetches;
     phase.link.updates += link.updates - link_before_.updates;
+    phase.link.returns += link.returns - link_before_.returns;
     link_before_ = link;
     before_ = clock.now();
   }
@@ -192,11 +196,18 @@ class HybridReplay {
         {.layer = layer, .experts = steps_.experts, .tokens = tokens, .scores = scores_, .spans = spans_},
         routed.choices, routed.begin);
     const experts::LayerDecision& decision = decider_.decide();
+    count_host(*decision.outcome);
     if (!log_) return decision;
     line_.clear();
     experts::append_decision(line_, events_++, layer, decision);
     log_(line_);
     return decision;
+  }
+
+  void count_host(const experts::EventOutcome& outcome) {
+    HybridHostCounts& counts = (in_prompt_ ? result_.prefill : result_.decode).host;
+    counts.accesses += outcome.hits.size() + outcome.misses.size();
+    counts.hits += outcome.hits.size();
   }
 
   // A layer whose tokens nobody predicts has no predicted logits.
@@ -227,6 +238,7 @@ class HybridReplay {
   HybridResult result_;
   double before_ = 0;
   experts::LinkUse link_before_;
+  bool in_prompt_ = false;  // the running step
   std::uint64_t events_ = 0;
   std::string line_;
   std::vector<float> scores_;  // (T, N) of the running event

@@ -41,9 +41,16 @@ struct HybridSettings {
   std::uint32_t prefetch_size = 1;               // experts of a layer, at most
   // For `stat`; it must outlive the replay.
   const experts::ExpertTransitions* transitions = nullptr;
+  experts::Tiers tiers = experts::Tiers::kInclusive;
   experts::WorkloadConfig workload = {};
   experts::ExpertCosts costs = {};  // seconds
   std::uint64_t seed = 0;
+};
+
+// The host's residency, as it was asked: about what the host computes, and what the device gets from it.
+struct HybridHostCounts {
+  std::uint64_t accesses = 0, hits = 0;
+  std::uint64_t misses() const { return accesses - hits; }
 };
 
 // Totals of all steps of one kind. Seconds are of the modelled clock.
@@ -51,6 +58,7 @@ struct HybridPhase {
   std::uint64_t steps = 0, tokens = 0;
   double seconds = 0;  // of whole steps
   experts::DeviceCounts counts;
+  HybridHostCounts host;
   experts::LinkUse link;
 };
 

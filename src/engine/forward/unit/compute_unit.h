@@ -49,7 +49,7 @@ struct UnitEvent {
 class ComputeUnit {
  public:
   virtual ~ComputeUnit() = default;
-  virtual void release_host(const experts::EventOutcome& /*host*/) {}
+  virtual void release_host(const experts::EventOutcome& /*host*/, const experts::DevicePlan& /*plan*/) {}
   virtual void begin_event(const UnitEvent& /*event*/) {}
   // Whether it computes this expert without bytes of the host's; also before begin_event().
   virtual bool has(experts::ExpertId /*id*/) const { return false; }

@@ -49,7 +49,9 @@ class DeviceUnit final : public ComputeUnit {
   device::Event copy_little();
   device::Event copy_little_back();
 
-  void release_host(const experts::EventOutcome& host) override { store_.release_host(host); }
+  void release_host(const experts::EventOutcome& host, const experts::DevicePlan& plan) override {
+    store_.release_host(host, plan);
+  }
   void begin_event(const UnitEvent& event) override;
   bool has(experts::ExpertId id) const override { return store_.has(id); }
   bool gathers() const override { return true; }

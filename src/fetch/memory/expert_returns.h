@@ -1,0 +1,33 @@
+// Experts that come back from a device, into the memory of those that stay. Only for ExpertStore's own files.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "experts/cache/residency.h"
+#include "fetch/memory/expert_buffers.h"
+#include "fetch/memory/expert_table.h"
+#include "fetch/memory/return_place.h"
+
+namespace sluice::fetch {
+
+// Every expert in stage kReturning is its: whoever copies writes to its buffers. Thread-compatible.
+// References must outlive it.
+class ExpertReturns {
+ public:
+  ExpertReturns(ExpertTable& experts, ExpertBuffers& buffers) : experts_(experts), buffers_(buffers) {}
+  // These, of the event that is prepared, in place of earlier ones.
+  void expect(std::span<const experts::Placed> adopted) { expected_.assign(adopted.begin(), adopted.end()); }
+  // As in ExpertStore.
+  bool expects(experts::ExpertId id) const;
+  std::optional<ReturnPlace> begin(experts::ExpertId id, bool in_regions);
+  void end(experts::ExpertId id, bool complete);
+
+ private:
+  ExpertTable& experts_;
+  ExpertBuffers& buffers_;
+  std::vector<experts::Placed> expected_;  // not begun
+};
+
+}  // namespace sluice::fetch
