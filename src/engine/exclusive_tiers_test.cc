@@ -100,7 +100,9 @@ TEST_P(ExclusiveTiers, SurviveFailedCopies) {
       }
   std::cout << moved;
   if (model_.config.moe.experts > 1 && !model_.experts.empty()) {
-    EXPECT_GT(moved.lost, 0u);
+    if (moved.begun >= 300) {  // 6 % of copies fail
+      EXPECT_GT(moved.lost, 0u);
+    }
     EXPECT_GT(moved.failed_steps, 0);
   }
 }

@@ -102,11 +102,11 @@ class PlacementTest : public ::testing::TestWithParam<std::string> {
               [&](const UnitParts& parts) { return std::make_unique<CountingUnit>(parts, run.by_device); },
           .make_placement = [&] { return std::make_unique<ParityPlacement>(run.on_host, run.on_device); }});
     fetch::Timeline timeline;
-    {
+    {  // reads ahead are entered until the engine is gone
       Engine engine(*checkpoint_, model_, resolve(options, *checkpoint_, model_), sequences);
       engine.record_timeline(&timeline);
       run.logits = logits_of(engine, golden_, {.sequences = sequences});
-    }  // reads ahead are entered until the engine is gone
+    }
     for (const fetch::TimelineEntry& entry : timeline.entries())
       if (entry.kind == fetch::TimelineEntry::Kind::kCompute) run.computed[entry.expert] += 1;
     return run;
