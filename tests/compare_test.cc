@@ -16,6 +16,7 @@ namespace {
 
 using sluice::Json;
 using sluice::program::kModel;
+using sluice::program::memory;
 using sluice::program::Outcome;
 using sluice::program::run;
 using sluice::program::run_json;
@@ -202,6 +203,17 @@ TEST_F(CompareLossy, ItIsSaidWhatIsMissing) {
   const Outcome pools = run("compare " + store() + " --preset zipmoe -p x -n 2 --cache zip-pools");
   EXPECT_EQ(pools.code, 2);
   EXPECT_THAT(pools.err, HasSubstr("the pools of this cache hold"));
+}
+
+TEST(Compare, ADeviceIsNamed) {
+  const std::string compare = "compare " + kModel + " --preset zipmoe -p hi -n 4 --runs 1 --memory " +
+                              memory(40) + " --device emulated:threads=1";
+  const Outcome text = run(compare);
+  EXPECT_EQ(text.code, 0) << text.err;
+  EXPECT_NE(text.out.find("device, emulated: no time here is a speed of this program"), std::string::npos);
+  const Json json = run_json(compare);
+  EXPECT_EQ(json["device"]["name"], "emulated");
+  EXPECT_NE(json["device"]["spec"].get<std::string>().find("threads=1"), std::string::npos);
 }
 
 }  // namespace

@@ -65,6 +65,12 @@ std::string wrapped_text(std::string_view text, std::size_t columns, std::size_t
   return lines;
 }
 
+std::string breakable(std::string_view list) {
+  std::string text;
+  for (const char c : list) text.append(1, c).append(c == ',' ? " " : "");
+  return text;
+}
+
 std::string report_row(std::string_view name, std::string_view text, std::size_t columns) {
   constexpr std::size_t kNarrow = 60, kText = 20, kTextBelow = 6;
   std::string row = "  " + std::string(name);

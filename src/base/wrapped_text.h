@@ -18,6 +18,9 @@ std::size_t text_columns(std::string_view text);
 std::string wrapped_text(std::string_view text, std::size_t columns, std::size_t at = 0,
                          std::size_t indent = 0);
 
+// A list with a blank behind each comma, where a line may be broken.
+std::string breakable(std::string_view list);
+
 // "  NAME              TEXT\n": a row of a report. `text` begins in column 20 on every line, and in column 6
 // below the name where the terminal is narrower than 60 columns.
 std::string report_row(std::string_view name, std::string_view text, std::size_t columns);

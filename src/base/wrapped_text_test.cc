@@ -8,6 +8,11 @@
 namespace sluice {
 namespace {
 
+TEST(Breakable, HasABlankBehindEachComma) {
+  EXPECT_EQ(breakable("a:b=1,c=2"), "a:b=1, c=2");
+  EXPECT_EQ(breakable(""), "");
+}
+
 TEST(WrappedText, BreaksAtBlanksAndNeverInsideAWord) {
   EXPECT_EQ(wrapped_text("one two three", 7), "one two\nthree");
   EXPECT_EQ(wrapped_text("one two three", 8), "one two\nthree");

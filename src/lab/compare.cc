@@ -14,6 +14,7 @@
 #include "base/text_table.h"
 #include "base/wrapped_text.h"
 #include "engine/engine.h"
+#include "engine/engine_device.h"
 #include "engine/model_identity.h"
 #include "engine/plan/engine_plan.h"
 #include "engine/plan/memory_plan.h"
@@ -270,6 +271,8 @@ Comparison Comparer::run(const std::vector<Contender>& contenders, const Compare
       OneRun run = measure(engine, settings, seconds(begin, Clock::now()));
       const std::optional<std::string> arithmetic = arithmetic_of(engine);
       comparison.routing = engine.policies().played();
+      if (const engine::EngineDevice* const device = engine.report().device)
+        comparison.device = device->name();
       const bool loses = !arithmetic || engine.checkpoint().slices() || !comparison.routing.empty();
       compared.add_run(run.figures, arithmetic, loses);
       compared.found = engine.statistics().decode.found;
@@ -340,6 +343,7 @@ Json to_json(const Comparison& comparison) {
                                                         : Json(comparison.contenders.front().texts.front())},
                {"presets", presets}};
   if (!comparison.routing.empty()) json["routing"] = comparison.routing;
+  if (!comparison.device.empty()) json["device"] = {{"name", "emulated"}, {"spec", comparison.device}};
   return json;
 }
 
@@ -399,6 +403,9 @@ std::string table_text(const Comparison& comparison, std::size_t columns) {
                           format_bytes(comparison.budget), comparison.threads,
                           comparison.contenders.front().runs.size(), texts_text(comparison))) +
          (comparison.routing.empty() ? "" : line("routing: " + comparison.routing)) +
+         (comparison.device.empty() ? ""
+                                    : line("device, emulated: no time here is a speed of this program (" +
+                                           breakable(comparison.device) + ")")) +
          line(
              "in vain: what was read ahead beside read/token, and then not needed; hits: experts that needed "
              "no "

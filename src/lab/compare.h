@@ -123,6 +123,7 @@ struct Comparison {
   Bytes budget = 0;
   unsigned threads = 0;
   std::string routing = {};                             // engine::PolicyPlan::played
+  std::string device = {};                              // its specification; empty: the host is alone
   const Compared& find(std::string_view preset) const;  // REQUIRES: it was compared
   bool same_texts() const;                              // over all runs of all contenders
   // For two contenders of one arithmetic: the first run (from 1) of the second contender whose text differs

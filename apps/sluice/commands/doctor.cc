@@ -19,6 +19,7 @@
 #include "base/machine/system_memory.h"
 #include "base/machine/thread_pool.h"
 #include "base/setting.h"
+#include "base/shown_text.h"
 #include "base/wrapped_text.h"
 #include "command.h"
 #include "device/gpu_info.h"
@@ -150,8 +151,10 @@ Finding check_direct_reads(const std::string& directory, const ProbeFile& probe,
     const std::unique_ptr<DiskReader> reader = make_disk_reader(options);
     read_one_block(*reader, file);
     alignment = file.alignment();
-    return {"direct reads", true,
-            fmt::format("O_DIRECT works in {}, aligned to {} bytes", directory, file.alignment()), ""};
+    return {
+        "direct reads", true,
+        fmt::format("O_DIRECT works in {}, aligned to {} bytes", escaped_text(directory), file.alignment()),
+        ""};
   } catch (const Error& error) {
     return {"direct reads", false, error.what(), fix};
   }

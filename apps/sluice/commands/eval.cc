@@ -127,7 +127,7 @@ void add_eval(Command& app) {
       ->group(text);
   command
       ->add_option(Setting::kCtx, &options->window,
-                   "Tokens of a window, at least 2; default: 512. Of a task: what is longer is cut; default: "
+                   "Tokens of a window, at least 2; default: 512. A task cuts what is longer; its default: "
                    "the model's "
                    "maximum")
       ->check(whole_number(Setting::kCtx, 2, 1 << 24));

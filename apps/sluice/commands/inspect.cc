@@ -16,6 +16,7 @@
 #include "base/files/file.h"
 #include "base/json/json.h"
 #include "base/setting.h"
+#include "base/shown_text.h"
 #include "base/text_table.h"
 #include "base/wrapped_text.h"
 #include "codec/exponents/entropy.h"
@@ -492,7 +493,7 @@ void print_text(const store::Checkpoint& checkpoint, const Model& model, const R
   const auto row = [&](std::string_view name, const std::string& text) {
     std::cout << report_row(name, text, columns);
   };
-  row("model", fmt::format("{} ({})", checkpoint.path(), kind_text(checkpoint)));
+  row("model", fmt::format("{} ({})", escaped_text(checkpoint.path()), kind_text(checkpoint)));
   row("architecture",
       fmt::format(
           "{}: {} layers{}, {} of them with experts; vocabulary {}, {} positions", config.model_type,

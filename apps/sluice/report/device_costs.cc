@@ -6,6 +6,7 @@
 
 #include "base/bytes.h"
 #include "base/duration.h"
+#include "base/wrapped_text.h"
 
 namespace sluice::app {
 namespace {
@@ -24,7 +25,7 @@ std::string link_text(const engine::LinkSpeed& link) {
 }  // namespace
 
 std::vector<ReportRow> device_cost_rows(const engine::DeviceProfile& profile) {
-  return {{"device", profile.device},
+  return {{"device", breakable(profile.device)},
           {"link",
            fmt::format("{} idle, {} beside the host's experts: {} for an expert of {}",
                        link_text(profile.idle), link_text(profile.busy),

@@ -48,10 +48,10 @@ void check_can_be_packed(const EngineOptions& options, const ModelFacts& facts) 
 SlotChoice choose_usual_slots(const EngineOptions& options, const ModelFacts& facts) {
   const bool preset_packs =
       experts::is_device_preset(options.preset) && experts::find_device_preset(options.preset).packed_slots;
-  if (!preset_packs && options.keep != Keep::kPacked)
-    return {false, "the host keeps words; " + Setting::kDeviceKeep + " packed changes both"};
   if (!facts.split) return {false, "the model is not packed"};
   if (!facts.packable) return {false, "experts of this store are decoded before they are computed with"};
+  if (!preset_packs && options.keep != Keep::kPacked)
+    return {false, "the host keeps words; " + Setting::kDeviceKeep + " packed changes both"};
   if (const std::string words = words_on_host(options); !words.empty())
     return {false, "the host has " + words};
   return {true, preset_packs ? "as the preset says" : "as the host keeps them"};

@@ -57,21 +57,26 @@ MemoryPlan plan_memory(Bytes budget, const MemoryNeeds& needs) {
   const Bytes least_activations = activations_of(needs, least_chunk);
   // Loading stages dense weights before there are caches and activations, and gives that memory back.
   const Bytes loading = needs.process + needs.dense + needs.tables + needs.load_staging;
-  plan.minimum = std::max(fixed + least_activations + needs.least_staging, loading);
+  const Bytes running = fixed + least_activations + needs.least_staging;
+  const bool loads = loading > running;  // is what takes most
+  plan.minimum = std::max(running, loading);
   plan.stated = round_up(plan.minimum + kStartMargin, kMiB);
   if (budget < plan.minimum)
     throw Error(ErrorKind::kBudget, "the memory budget is too small for this model and request")
         .in(Setting::kMemory)
-        .expected(fmt::format(
-            "at least {}MiB (process {}, dense {}, kv {}, tables {}, activations {}, staging {}, "
-            "and {} because the process differs from start to start)",
-            plan.stated / kMiB, format_bytes(needs.process), format_bytes(needs.dense),
-            format_bytes(needs.kv), format_bytes(needs.tables), format_bytes(least_activations),
-            format_bytes(plan.minimum - fixed - least_activations), format_bytes(plan.stated - plan.minimum)))
+        .expected(
+            fmt::format("at least {}MiB (process {}, dense {}, kv {}, tables {}, activations {}, staging {}, "
+                        "and {} because the process differs from start to start)",
+                        plan.stated / kMiB, format_bytes(needs.process), format_bytes(needs.dense),
+                        format_bytes(loads ? 0 : needs.kv), format_bytes(needs.tables),
+                        format_bytes(loads ? 0 : least_activations),
+                        format_bytes(loads ? needs.load_staging : needs.least_staging),
+                        format_bytes(plan.stated - plan.minimum)))
         .found(format_bytes(budget))
-        .fix(fmt::format("give {} {}MiB or more, or ask for fewer tokens ({}, of a run {})",
-                         mark(Setting::kMemory), plan.stated / kMiB, mark(Setting::kContext),
-                         mark(Setting::kPredict)));
+        .fix(fmt::format("give {} {}MiB or more", mark(Setting::kMemory), plan.stated / kMiB) +
+             (loads ? "; the largest dense matrix takes that while it is loaded"
+                    : fmt::format(", or ask for fewer tokens ({}, of a run {})", mark(Setting::kContext),
+                                  mark(Setting::kPredict))));
 
   // The chunk takes at most a quarter of the rest, staging at most another quarter of what then remains.
   Bytes left = budget - fixed - needs.least_staging;
