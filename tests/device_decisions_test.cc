@@ -145,6 +145,11 @@ TEST_F(DeviceDecisions, WithEveryKindOfHost) {
                .batch = 4,
                .keep = " --device-keep packed"});
   EXPECT_EQ(on_both_, 5);
+  const std::string profile = profile_of(packable(), " --device-keep packed"),
+                    replay = "simulate --trace " + file("a.trace") + " --machine " + profile +
+                             " --preset dali --prefetch none --device-slots 4";
+  EXPECT_NE(run(replay).err.find(profile + " was measured with packed experts"), std::string::npos);
+  EXPECT_EQ(run(replay + " --keep packed").err, "");
 }
 
 TEST_F(DeviceDecisions, TiersThatExcludeEachOther) {

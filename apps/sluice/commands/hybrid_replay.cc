@@ -536,6 +536,13 @@ void hybrid_replay(const HybridRequest& request, const HybridFlags& flags) {
   std::vector<lab::HybridMachine> machines;
   for (const std::string& name : split_list(request.machine, Setting::kMachine))
     machines.push_back(lab::find_hybrid_machine(name));
+  if (!request.quiet && request.host.keep != "packed")
+    for (const lab::HybridMachine& machine : machines)
+      if (machine.packed)
+        print_warning(
+            "{} was measured with packed experts, which the host of this replay keeps in full; a run "
+            "with it decides alike only with {} packed",
+            machine.name, mark(Setting::kKeep));
   const std::unique_ptr<trace::RoutingTrace> trace = trace::open_trace(request.trace);
   const trace::TraceHeader header = trace->header();
   check_prefill(request.prefill, header, request.trace);

@@ -126,7 +126,8 @@ HybridMachine hybrid_machine_of(const engine::Profile& profile, const std::strin
           .expert_bytes = device.expert,
           .source = fmt::format("measured: {} beside {}", device.device, profile.machine.cpu),
           .costs = profile.device_costs(),
-          .buffers = engine::kLeastStaging};
+          .buffers = engine::kLeastStaging,
+          .packed = device.view == engine::kPackedView};
 }
 
 bool is_hybrid_machine(const std::string& name_or_file) {

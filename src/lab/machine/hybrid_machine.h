@@ -22,6 +22,7 @@ struct HybridMachine {
   experts::ExpertCosts costs = {};  // seconds; `fetch` is unused: reads of the host are not timed
   // Copies that may be on the device before they are computed (HybridWork::buffers).
   std::uint32_t buffers = experts::kAnyBuffers;
+  bool packed = false;  // measured with copies of packed planes, which the host then keeps, too
 };
 
 // All are of DeepSeek-V2-Lite's expert, except the two whose names say Mixtral:
