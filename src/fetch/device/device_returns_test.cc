@@ -168,7 +168,7 @@ TEST_F(DeviceReturnsTest, AnUpdateThatTheHostGivesUpIsWaitedFor) {
   std::thread opener([&] { barrier_.open(); });
   device_store_->release_host(gives, {});
   opener.join();
-  EXPECT_EQ(counters().updates_late, 1u);
+  EXPECT_LE(counters().updates_late, 1u);  // 0 if the other thread came first, and the copy had ended
   EXPECT_EQ(counters().updates_given_up, 0u);
   run(gives);
   EXPECT_TRUE(store_->parts(id(3)).empty());
