@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <thread>
 
 #include "fetch/device/device_store_fixture.h"
@@ -46,6 +47,20 @@ class DeviceReturnsTest : public testing::DeviceStoreTest {
   }
   // Waits until the link has begun the copy that stops there.
   void wait_for_link() { barrier_.wait_until_somebody_is_there(); }
+  // Calls what is to wait for that copy. The copy goes on once the link has `seen` what the call does first,
+  // or once the call has returned.
+  template <class Seen, class Call>
+  void open_when(const Seen& seen, const Call& call) {
+    std::atomic<bool> returned = false;
+    std::thread opener([&] {
+      while (!seen() && !returned) std::this_thread::yield();
+      barrier_.open();
+    });
+    call();
+    returned = true;
+    opener.join();
+  }
+  bool is_promoted() const { return link(Traffic::kUpdate).late > 0; }
   const ReturnCounters& returns() const { return device_store_->returns(); }
 };
 
@@ -99,9 +114,7 @@ TEST_F(DeviceReturnsTest, AnEventWaitsForWhatItUses) {
   wait_for_link();
   EXPECT_TRUE(store_->parts(id(0)).empty());
   EXPECT_FALSE(store_->resident(id(0)));
-  std::thread opener([&] { barrier_.open(); });
-  expect_on_host({0}, 0);
-  opener.join();
+  open_when([&] { return is_promoted(); }, [&] { expect_on_host({0}, 0); });
   EXPECT_EQ(returns().late, 1u);
 }
 
@@ -111,10 +124,9 @@ TEST_F(DeviceReturnsTest, WhatTheHostEvictsMeanwhileIsGivenUp) {
   event(exchange(), 0, {id(0), id(1)});
   wait_for_link();
   EventOutcome evicts;
-  evicts.evicted = {{id(0), Part::kFull}, {id(1), Part::kFull}};
-  std::thread opener([&] { barrier_.open(); });
-  device_store_->release_host(evicts, {});
-  opener.join();
+  evicts.evicted = {{id(1), Part::kFull}, {id(0), Part::kFull}};  // 1 is not on the link yet
+  open_when([&] { return link(Traffic::kUpdate).withdrawn > 0; },
+            [&] { device_store_->release_host(evicts, {}); });
   run(evicts);
   EXPECT_EQ(returns().lost, 2u);
   expect_on_host({0, 1}, store_->disk_bytes(id(0)) + store_->disk_bytes(id(1)));
@@ -165,10 +177,8 @@ TEST_F(DeviceReturnsTest, AnUpdateThatTheHostGivesUpIsWaitedFor) {
   EventOutcome gives;
   gives.evicted = {{id(3), Part::kFull}};
   gives.given = 1;
-  std::thread opener([&] { barrier_.open(); });
-  device_store_->release_host(gives, {});
-  opener.join();
-  EXPECT_LE(counters().updates_late, 1u);  // 0 if the other thread came first, and the copy had ended
+  open_when([&] { return is_promoted(); }, [&] { device_store_->release_host(gives, {}); });
+  EXPECT_EQ(counters().updates_late, 1u);
   EXPECT_EQ(counters().updates_given_up, 0u);
   run(gives);
   EXPECT_TRUE(store_->parts(id(3)).empty());
