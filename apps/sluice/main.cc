@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <iterator>
 #include <new>
 #include <span>
 #include <string>
@@ -30,11 +31,37 @@
 namespace sluice::app {
 namespace {
 
-constexpr void (*kCommands[])(Command&) = {
-    add_run,      add_forward,    add_eval,   add_profile,  add_plan,                     // a model
-    add_inspect,  add_pack,       add_unpack, add_verify,   add_quantise, add_calibrate,  // its files
-    add_tokenize, add_detokenize, add_trace,  add_simulate, add_lab,      add_synth,      // experiments
-    add_compare,  add_reproduce,  add_doctor, add_version,  // this machine, this program
+struct CommandRow {
+  std::string_view name;
+  void (*add)(Command&);
+};
+
+constexpr CommandRow kCommands[] = {
+    // a model
+    {"run", add_run},
+    {"forward", add_forward},
+    {"eval", add_eval},
+    {"profile", add_profile},
+    {"plan", add_plan},
+    // its files
+    {"inspect", add_inspect},
+    {"pack", add_pack},
+    {"unpack", add_unpack},
+    {"verify", add_verify},
+    {"quantise", add_quantise},
+    {"calibrate", add_calibrate},
+    // experiments
+    {"tokenize", add_tokenize},
+    {"detokenize", add_detokenize},
+    {"trace", add_trace},
+    {"simulate", add_simulate},
+    {"lab", add_lab},
+    {"synth", add_synth},
+    {"compare", add_compare},
+    {"reproduce", add_reproduce},
+    // this machine, this program
+    {"doctor", add_doctor},
+    {"version", add_version},
 };
 
 constexpr const char* kExamples = R"(Examples:
@@ -111,6 +138,14 @@ void check_empty_words(const std::vector<std::string>& words) {
   }
 }
 
+// The command that the first word names; all of them where it names none, for the help and for errors. What the others
+// would declare is no part of a run's budget then.
+void add_commands(Command& app, const std::string& first) {
+  const auto* const named = std::ranges::find(kCommands, first, &CommandRow::name);
+  if (named != std::end(kCommands)) return named->add(app);
+  for (const CommandRow& row : kCommands) row.add(app);
+}
+
 // The command comes first.
 void check_command(const std::vector<std::string>& words, const std::vector<std::string>& names) {
   if (std::find(names.begin(), names.end(), words[0]) != names.end()) return;
@@ -127,17 +162,17 @@ int run(int argc, char** argv) {
   Command app("sluice",
               "Runs mixture-of-experts language models inside a memory budget smaller than the model.");
   app.version("sluice " SLUICE_VERSION);
-  for (const auto add : kCommands) add(app);
   app.footer(kExamples);
 
   std::vector<std::string> words(argv + 1, argv + argc);
+  if (!words.empty() && words[0] == "help") {  // `sluice help run` asks for the help of run
+    words.erase(words.begin());
+    words.emplace_back(flag(Setting::kHelp));
+  }
+  add_commands(app, words.empty() ? "" : words[0]);
   if (words.empty()) {
     write_report(app.help(terminal_columns(STDERR_FILENO)));
     return kExitUsage;
-  }
-  if (words[0] == "help") {  // `sluice help run` asks for the help of run
-    words.erase(words.begin());
-    words.emplace_back(flag(Setting::kHelp));
   }
   split_empty_values(words);
   check_empty_words(words);

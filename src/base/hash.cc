@@ -1,6 +1,6 @@
 #include "base/hash.h"
 
-#include <openssl/evp.h>
+#include <nettle/sha2.h>
 #include <xxhash.h>
 
 #include "base/error.h"
@@ -53,35 +53,28 @@ void Xxh3Stream::update(std::span<const std::byte> data) {
 std::uint64_t Xxh3Stream::digest() const { return XXH3_64bits_digest(impl_->state); }
 
 struct Sha256Stream::Impl {
-  EVP_MD_CTX* context = nullptr;
+  sha256_ctx context;
   bool finished = false;
-  ~Impl() { EVP_MD_CTX_free(context); }
 };
 
-Sha256Stream::Sha256Stream() : impl_(std::make_unique<Impl>()) {
-  impl_->context = EVP_MD_CTX_new();
-  SLUICE_CHECK(impl_->context != nullptr);
-  if (EVP_DigestInit_ex(impl_->context, EVP_sha256(), nullptr) != 1) {
-    throw Error(ErrorKind::kUnsupported, "the OpenSSL library of this system offers no SHA-256");
-  }
-}
+Sha256Stream::Sha256Stream() : impl_(std::make_unique<Impl>()) { sha256_init(&impl_->context); }
 
 Sha256Stream::~Sha256Stream() = default;
 
 void Sha256Stream::update(std::span<const std::byte> data) {
   SLUICE_CHECK(!impl_->finished);
   if (data.empty()) return;
-  SLUICE_CHECK(EVP_DigestUpdate(impl_->context, data.data(), data.size()) == 1);
+  sha256_update(&impl_->context, data.size(), reinterpret_cast<const std::uint8_t*>(data.data()));
 }
 
 std::string Sha256Stream::hex_digest() {
   SLUICE_CHECK(!impl_->finished);
   impl_->finished = true;
-  std::array<unsigned char, 32> digest{};
-  SLUICE_CHECK(EVP_DigestFinal_ex(impl_->context, digest.data(), nullptr) == 1);
+  std::array<std::uint8_t, SHA256_DIGEST_SIZE> digest{};
+  sha256_digest(&impl_->context, digest.size(), digest.data());
   std::string text;
   text.reserve(64);
-  for (const unsigned char byte : digest) {
+  for (const std::uint8_t byte : digest) {
     text += "0123456789abcdef"[byte >> 4];
     text += "0123456789abcdef"[byte & 15];
   }

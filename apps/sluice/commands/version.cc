@@ -1,7 +1,7 @@
 // `sluice version`: shows this program, what it was built with, and what it can use here.
 #include <fmt/format.h>
 #include <lz4.h>
-#include <openssl/crypto.h>
+#include <nettle/version.h>
 #include <unistd.h>
 #include <utf8proc.h>
 #include <xxhash.h>
@@ -52,8 +52,8 @@ std::vector<std::pair<std::string, std::string>> libraries() {
       {"fmt", fmt::format("{}.{}.{}", FMT_VERSION / 10000, FMT_VERSION / 100 % 100, FMT_VERSION % 100)},
       {"liburing", SLUICE_LIBURING_VERSION},
       {"lz4", LZ4_versionString()},
+      {"nettle", fmt::format("{}.{}", nettle_version_major(), nettle_version_minor())},
       {"nlohmann-json", json_library_version()},
-      {"OpenSSL", OpenSSL_version(OPENSSL_VERSION_STRING)},
       {"PCRE2", pcre2_version()},
       {"utf8proc", utf8proc_version()},
       {"xxhash", fmt::format("{}.{}.{}", xxh / 10000, xxh / 100 % 100, xxh % 100)},
