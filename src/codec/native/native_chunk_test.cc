@@ -337,23 +337,29 @@ TEST_F(NativeChunkTest, AnyNumberOfCodesComesBack) {
 }
 
 TEST_F(NativeChunkTest, GaussianWeightsCostLittleMoreThanTheirEntropy) {
-  // Rows differ, as they do in trained models.
+  // Rows differ, as they do in trained models. One matrix takes 0.120 bits more with a deviation of 0.003 between
+  // matrices, so that one in two hundred is above the bound; the mean of eight is not.
   const TileShape shape{512, 2048};
+  constexpr int kMatrices = 8;
   std::normal_distribution<float> normal;
-  Words matrix(shape.rows * shape.columns);
-  for (std::size_t row = 0; row < shape.rows; ++row) {
-    const float sigma = 0.02f * std::exp(0.25f * normal(random_));
-    for (std::size_t c = 0; c < shape.columns; ++c)
-      matrix[row * shape.columns + c] = float_to_bf16(sigma * normal(random_));
+  double more = 0;  // bits an exponent above the entropy
+  for (int i = 0; i < kMatrices; ++i) {
+    Words matrix(shape.rows * shape.columns);
+    for (std::size_t row = 0; row < shape.rows; ++row) {
+      const float sigma = 0.02f * std::exp(0.25f * normal(random_));
+      for (std::size_t c = 0; c < shape.columns; ++c)
+        matrix[row * shape.columns + c] = float_to_bf16(sigma * normal(random_));
+    }
+    Plane e(shape.places()), sm(shape.places());
+    split_tiles(bytes_of(matrix), shape, e, sm);
+    ExponentHistogram histogram;
+    histogram.add_exponents(e);
+    const double bits =
+        8.0 * static_cast<double>(encode_native(e, shape).size()) / static_cast<double>(e.size());
+    EXPECT_GT(bits, histogram.entropy_bits());
+    more += (bits - histogram.entropy_bits()) / kMatrices;
   }
-  Plane e(shape.places()), sm(shape.places());
-  split_tiles(bytes_of(matrix), shape, e, sm);
-  ExponentHistogram histogram;
-  histogram.add_exponents(e);
-  const double bits =
-      8.0 * static_cast<double>(encode_native(e, shape).size()) / static_cast<double>(e.size());
-  EXPECT_GT(bits, histogram.entropy_bits());
-  EXPECT_LT(bits, histogram.entropy_bits() + 0.008 * 16);
+  EXPECT_LT(more, 0.008 * 16);
 }
 
 // Groups of three kinds, each with its own exponents: each kind gets a table beside the chunk's table, and
