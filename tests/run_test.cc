@@ -18,6 +18,7 @@
 
 #include "base/json/json.h"
 #include "packed_model.h"
+#include "terminal.h"
 
 namespace {
 
@@ -30,6 +31,7 @@ using sluice::program::Outcome;
 using sluice::program::PackedModelTest;
 using sluice::program::run;
 using sluice::program::run_json;
+using sluice::program::run_on_terminal;
 
 class RunTest : public PackedModelTest {};
 
@@ -184,6 +186,56 @@ TEST_F(RunTest, IdsThatAreNoTokenAreGeneratedAndPrintNothing) {
   ASSERT_NE(kept, "");
   EXPECT_EQ(result["text"], run_json("detokenize " + kModel + " --tokens " + kept)["text"]);
   EXPECT_EQ(run("detokenize " + model + " --tokens 6400").code, 1);
+}
+
+// Neither what the user asks nor what a model answers can clear the screen or rename the window. Files and
+// pipes get the bytes.
+TEST_F(RunTest, ATerminalIsShownEscapedWhatWouldSteerIt) {
+  const std::string steers = "a\x1b[2J\tb\nc\rd\x1b]0;e\x07";
+  const std::string shown = "a\\x1b[2J\tb\r\nc\\x0dd\\x1b]0;e\\x07";  // a terminal begins lines by "\r\n"
+  // The model's first answer is a token that clears the screen.
+  const std::string ask = " --tokens 1,2,3 -n 1 --temp 0", model = copy_of_model(file("clears"));
+  const Json first = run_json("run " + kModel + ask)["tokens"][0];
+  Json tokenizer = read_json_file(model + "/tokenizer.json");
+  Json& bpe = tokenizer["model"];
+  Json vocab = Json::object(), merges = Json::array();
+  for (const auto& [token, id] : bpe["vocab"].items()) vocab[id == first ? "ě[2J" : token] = id;
+  for (const Json& merge : bpe["merges"]) {
+    const auto left = merge[0].get<std::string>(), right = merge[1].get<std::string>();
+    if (vocab.contains(left) && vocab.contains(right) && vocab.contains(left + right))
+      merges.push_back(merge);
+  }
+  bpe["vocab"] = vocab;
+  bpe["merges"] = merges;
+  write_json(model + "/tokenizer.json", tokenizer);
+  ASSERT_EQ(run("run " + model + ask + " -q").out, "\x1b[2J\n");
+
+  std::string ids;
+  const Outcome tokens = run("tokenize " + kModel + " --no-special --json -p '" + steers + "'");
+  const Json encoded = Json::parse(tokens.out);
+  for (const Json& id : encoded["ids"]) ids += (ids.empty() ? "" : ",") + id.dump();
+  ASSERT_EQ(run("detokenize " + kModel + " --tokens " + ids).out, steers + "\n");
+  const struct {
+    std::vector<std::string> words;
+    std::string shown;
+    bool repeats_prompt = false;
+  } calls[] = {
+      {{"run", kModel, "-p", steers, "-n", "1", "-q"}, shown, true},
+      {{"run", model, "--tokens", "1,2,3", "-n", "1", "--temp", "0", "-q"}, "\\x1b[2J"},
+      {{"run", model, "--tokens", "1,2,3", "--tokens", "1,2,3", "-n", "1", "--temp", "0", "-q"},
+       "[2] \\x1b[2J"},
+      {{"detokenize", kModel, "--tokens", ids}, shown},
+  };
+  for (const char* const kind : {"xterm", "dumb"})
+    for (const auto& [words, expected, repeats_prompt] : calls) {
+      const auto terminal = run_on_terminal(words, kind);
+      if (!terminal) GTEST_SKIP() << "TERMINALS CANNOT BE MADE HERE: what one shows is not checked";
+      EXPECT_EQ(terminal->code, 0) << terminal->out;
+      EXPECT_EQ(terminal->out.find("\x1b[2J"), std::string::npos) << terminal->out;
+      EXPECT_EQ(terminal->out.find("\x1b]"), std::string::npos) << terminal->out;
+      if (repeats_prompt && kind == std::string("dumb")) continue;
+      EXPECT_NE(terminal->out.find(expected), std::string::npos) << terminal->out;
+    }
 }
 
 // Hugging Face never meets such an id either; a checkpoint with a shortened vocabulary often keeps its old

@@ -60,6 +60,17 @@ Escaped escaped(std::string_view text) {
 
 std::string escaped_text(std::string_view text) { return escaped(text).text; }
 
+std::string escaped_lines(std::string_view text) {
+  std::string lines;
+  for (std::size_t begin = 0;;) {
+    const std::size_t end = std::min(text.find_first_of("\n\t", begin), text.size());
+    lines += escaped_text(text.substr(begin, end - begin));
+    if (end == text.size()) return lines;
+    lines += text[end];
+    begin = end + 1;
+  }
+}
+
 std::string shown_text(std::string_view text) {
   const auto [shown, starts] = escaped(text);
   if (starts.size() <= kMostCharacters) return shown;

@@ -12,6 +12,9 @@ namespace sluice {
 // escaped again.
 std::string escaped_text(std::string_view text);
 
+// As escaped_text(), of a text of several lines: line feeds and tabs stay.
+std::string escaped_lines(std::string_view text);
+
 // As escaped_text(); in a text of more than 500 characters "…" replaces the middle. Shown text does not
 // change when it is shown again.
 std::string shown_text(std::string_view text);

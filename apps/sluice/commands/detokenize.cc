@@ -11,6 +11,7 @@
 #include "flags/open_tokenizer.h"
 #include "model/architecture.h"
 #include "model/config.h"
+#include "streams/standard_output.h"
 
 namespace sluice::app {
 namespace {
@@ -29,7 +30,7 @@ void detokenize(const Options& options) {
   if (options.common.json) {
     std::cout << Json{{"text", text}}.dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';
   } else {
-    std::cout << text << '\n';
+    std::cout << output_text(text) << '\n';
   }
 }
 

@@ -274,7 +274,7 @@ void run(const Options& options) {
               << '\n';
   } else {
     for (std::size_t i = 0; i < results.size(); ++i) {
-      if (batch) std::cout << fmt::format("[{}] {}", i + 1, results[i].text.value_or(""));
+      if (batch) std::cout << fmt::format("[{}] {}", i + 1, output_text(results[i].text.value_or("")));
       if (!results[i].text) std::cout << fmt::format("{}", fmt::join(results[i].tokens, ","));
       const bool nothing = results[i].tokens.empty() && !batch && !echoed;
       if (!nothing || results[i].reason != engine::StopReason::kInterrupted) std::cout << '\n';

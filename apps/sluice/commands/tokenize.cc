@@ -13,6 +13,7 @@
 #include "flags/open_tokenizer.h"
 #include "model/architecture.h"
 #include "model/config.h"
+#include "streams/standard_output.h"
 
 namespace sluice::app {
 namespace {
@@ -43,7 +44,7 @@ void tokenize(const Options& options) {
     lines +=
         fmt::format("{:>7}  {}\n", id, quoted(tokenizer->decode({&id, 1}, tokenizer::ShowSpecial::kYes)));
   }
-  std::cout << lines;
+  std::cout << output_text(lines);
 }
 
 }  // namespace

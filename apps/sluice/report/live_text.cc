@@ -11,6 +11,8 @@
 #include <iostream>
 #include <utility>
 
+#include "streams/standard_output.h"
+
 namespace sluice::app {
 namespace {
 
@@ -59,7 +61,8 @@ LiveText::~LiveText() {
   }
 }
 
-void LiveText::write(const std::string& text) {
+void LiveText::write(const std::string& written) {
+  const std::string text = output_text(written);
   if (!terminal_) {
     put(text);
     return;

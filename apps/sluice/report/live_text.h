@@ -15,8 +15,8 @@ class LiveText {
   // drawn. Without a `terminal`, colour and status are unused.
   LiveText(bool terminal, bool colour, std::function<std::string(std::size_t)> status);
   ~LiveText();
-  void write(const std::string& text);
-  void finish();  // leaves the cursor after the text
+  void write(const std::string& written);  // as output_text()
+  void finish();                           // leaves the cursor after the text
 
  private:
   // After a character in the last column a terminal waits before it wraps, and drawing the status line makes

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/shown_text.h"
 #include "streams/exit_code.h"
 #include "streams/interrupt.h"
 #include "streams/standard_error.h"
@@ -122,6 +123,10 @@ void StandardOutput::finish_silently() noexcept {
   } catch (...) {
     // The error that is about to be told comes first.
   }
+}
+
+std::string output_text(std::string_view text) {
+  return ::isatty(STDOUT_FILENO) == 1 ? escaped_lines(text) : std::string(text);
 }
 
 void check_output() {

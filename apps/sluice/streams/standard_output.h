@@ -6,6 +6,8 @@
 
 #include <iostream>
 #include <memory>
+#include <string>
+#include <string_view>
 #include <utility>
 
 namespace sluice::app {
@@ -36,6 +38,10 @@ template <class... Values>
 void print_output(fmt::format_string<Values...> format, Values&&... values) {
   std::cout << fmt::format(format, std::forward<Values>(values)...);
 }
+
+// Text of a model or a user as standard output may have it. A file or a pipe gets its bytes as they are; on a
+// terminal what would steer it is shown as \xNN, but line feeds and tabs.
+std::string output_text(std::string_view text);
 
 // For work that takes long and whose result goes to standard output at its end. Both write nothing.
 //
