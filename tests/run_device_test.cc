@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <fstream>
 #include <map>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -77,6 +79,25 @@ TEST_F(RunDevice, TheDensePartMayBeThereToo) {
   const Outcome wrong = run("run " + kModel + " -p Once -n 4 --dense-on there" + kUnpaced);
   EXPECT_EQ(wrong.code, 2);
   EXPECT_NE(wrong.err.find("host, device or auto"), std::string::npos) << wrong.err;
+}
+
+// What such a device takes says nothing about this program.
+TEST_F(RunDevice, CommandsWithoutATableNameTheDevice) {
+  const std::string device = kUnpaced + ",dilate=3 --memory " + memory(48), eval = "eval " + kModel + device,
+                    data = SLUICE_SOURCE_DIR "/tests/data/eval/";
+  std::ofstream(file("text")) << "Once upon a time there was an old king who had three sons.";
+  for (const std::string& call :
+       {eval + " -f " + file("text"),
+        eval + " --task boolq --limit 1 --ctx 96 --data " + data + "boolq.jsonl",
+        "trace " + kModel + device + " --tokens 1,2,3 -n 2 -o " + file("a.trace")}) {
+    const Outcome outcome = run(call);
+    EXPECT_EQ(outcome.code, 0) << call << "\n" << outcome.err;
+    const std::string flat = std::regex_replace(outcome.out, std::regex("\\s+"), " ");
+    EXPECT_NE(flat.find("emulated, dilated x3: no time here is a speed of this program (emulated:link=inf, "),
+              std::string::npos)
+        << call << "\n"
+        << outcome.out;
+  }
 }
 
 TEST_F(RunDevice, TheReportCountsWhatWasAsked) {

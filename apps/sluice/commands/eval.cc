@@ -18,6 +18,7 @@
 #include "lab/machine/machine.h"
 #include "model/architecture.h"
 #include "model/config.h"
+#include "report/device_report.h"
 #include "report/loss_rows.h"
 #include "streams/standard_error.h"
 #include "streams/terminal_columns.h"
@@ -114,6 +115,11 @@ void print_losses(const engine::Engine& engine, std::size_t resumed, std::size_t
   if (!rows.empty() && resumed > 0)
     std::cout << eval_row(
         "", fmt::format("(without the {} of {} that {} had)", resumed, all, flag(Setting::kState)));
+}
+
+void print_device(const engine::Engine& engine) {
+  const std::string device = device_text(engine.report());
+  if (!device.empty()) std::cout << eval_row("device", device);
 }
 
 Json prefill_json(std::size_t prompt) { return prompt == eval::kAllOfIt ? Json(nullptr) : Json(prompt); }

@@ -130,6 +130,7 @@ void print(const EvalOptions& options, const Work& work, const eval::ChoiceMetri
   std::cout << line("acc", metrics.acc) << line("acc_norm", metrics.acc_norm)
             << line("acc_bytes", metrics.acc_bytes);
   print_losses(engine, resumed, work.items.size());
+  print_device(engine);
   if (work.cut > 0)
     print_wrapped(
         fmt::format("{} of the questions were longer than the context and were cut in front", work.cut));

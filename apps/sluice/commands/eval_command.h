@@ -42,6 +42,8 @@ std::string eval_row(std::string_view name, std::string_view text);
 // Prints what this call computed otherwise than the exact model to standard output; the call found `resumed`
 // of `all` results in its state.
 void print_losses(const engine::Engine& engine, std::size_t resumed, std::size_t all);
+// Names the device that computed beside the host, if there was one, likewise.
+void print_device(const engine::Engine& engine);
 
 void evaluate_text(const EvalOptions& options);
 void evaluate_choices(const EvalOptions& options);

@@ -168,6 +168,7 @@ void print(const EvalOptions& options, const Text& text, const Cut& cut, const e
         fmt::format("{:.4f} ({} tokens, {} predicted, nll {:.3f}, {:.5f} bits a byte)", score.perplexity(),
                     text.tokens.size(), score.predicted, score.nll, score.bits_per_byte(text.bytes.size())));
     print_losses(engine, resumed, cut.windows.size());
+    print_device(engine);
     if (!score.divergence) return;
     const eval::Quantiles& kl = *score.divergence;
     std::cout << eval_row("reference", fmt::format("{:.4f} (ratio {:.6f})", score.reference_perplexity(),

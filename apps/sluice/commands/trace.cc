@@ -24,6 +24,7 @@
 #include "flags/prompt_flags.h"
 #include "flags/sampling_flags.h"
 #include "model/architecture.h"
+#include "report/device_report.h"
 #include "report/memory_report.h"
 #include "report/progress.h"
 #include "store/checkpoint.h"
@@ -164,6 +165,8 @@ void run(const Options& options) {
                                   : fmt::format(", a batch of {}", requests.size())));
     if (const std::string played = engine.policies().played(); !played.empty())
       print_wrapped("routing: " + played);
+    if (const std::string device = device_text(engine.report()); !device.empty())
+      print_wrapped("device: " + device);
   }
   if (was_interrupted(results)) throw Exit{kExitInterrupted};
 }

@@ -8,6 +8,7 @@
 #include "base/bytes.h"
 #include "base/duration.h"
 #include "base/setting.h"
+#include "base/wrapped_text.h"
 #include "device/device.h"
 #include "engine/engine_device.h"
 #include "engine/plan/device_profile.h"
@@ -216,6 +217,12 @@ void add_device(Json& json, const engine::RunReport& run) {
   json["device"] = device_json(run);
   json["placement"] = placement_json(run);
   json["profile"] = device_profile_json(run);
+}
+
+std::string device_text(const engine::RunReport& run) {
+  if (run.device == nullptr) return "";
+  return fmt::format("emulated, dilated x{:g}: no time here is a speed of this program ({})",
+                     run.device->spec().dilation, breakable(run.device->name()));
 }
 
 std::string device_figures(const engine::RunReport& run) {

@@ -25,6 +25,9 @@ std::string slots_text(const engine::RunReport& run);
 Json slots_json(const engine::RunReport& run);
 // "device 3.1 MiB of 8 MiB, 41 % of experts" at this time, for the live view; empty without a device.
 std::string device_figures(const engine::RunReport& run);
+// "emulated, dilated x4: no time here is a speed of this program (SPECIFICATION)", for commands without a
+// table of the device; empty without a device.
+std::string device_text(const engine::RunReport& run);
 // Why the device of this run is left alone, by its costs.
 std::string resting_reason(const engine::RunReport& run);
 // Empty without a device.
