@@ -117,7 +117,9 @@ TEST_F(RecordedRouting, ATraceOfAnotherShapeIsFittedAndEveryOutputSaysHow) {
   const Json replayed = run_json(
       "simulate --trace " + file("a.trace") + " --cache lru --scope global --capacity " +
       std::to_string(recorded["run"]["capacity"].get<std::uint64_t>()) + "B --decisions " + file("replay"));
-  EXPECT_EQ(decisions_of(content_of(file("engine"))), decisions_of(content_of(file("replay"))));
+  // The trace says that it was played, so that the replay's log begins as the run's.
+  EXPECT_EQ(content_of(file("engine")), content_of(file("replay")));
+  EXPECT_EQ(replayed["played"], fitted);
   const Outcome text = run("run " + kModel + flags);
   EXPECT_EQ(text.code, 0);
   EXPECT_NE(text.err.find("recorded from"), std::string::npos) << text.err;
@@ -131,6 +133,53 @@ TEST_F(RecordedRouting, ATraceOfAnotherShapeIsFittedAndEveryOutputSaysHow) {
   const Json chosen = run_json("run " + kModel + flags + " --routing-layers 1,6,11,16,21,25");
   EXPECT_NE(chosen["routing"].get<std::string>().find("layers 1,6,11,16,21,25"), std::string::npos);
   EXPECT_NE(chosen["decisions"], ran["decisions"]);
+}
+
+TEST_F(RecordedRouting, EveryReplayOfATraceThatWasPlayedNamesWhatWasPlayed) {
+  const std::string first = file("first.trace"), again = file("again.trace"), profile = file("here.json"),
+                    store = file("sliced.sluice"), sliced = file("sliced.trace"),
+                    request = " --tokens 5,6,7 -n 70 --temp 0 --ignore-eos --memory " + memory(40);
+  ASSERT_EQ(run("trace " + kModel + request + " -q -o " + first).code, 0);
+  const std::string played = " --router recorded --routing " + first, words = "recorded from " + first;
+  ASSERT_EQ(run("trace " + kModel + request + played + " -q --ahead -o " + again).code, 0);
+  ASSERT_EQ(run("pack " + kModel + " --slices 8/4 -q -o " + store).code, 0);
+  ASSERT_EQ(run("trace " + store + request + " --precision high" + played + " -q -o " + sliced).code, 0);
+  ASSERT_EQ(run("profile " + kModel + " --repeats 1 -q -o " + profile).code, 0);
+  const struct {
+    std::string what;  // behind the trace
+    std::string trace;
+  } replays[] = {
+      {" --cache lru --capacity 4", again},
+      {" --cache lru,lfu --capacity 4", again},
+      {" --cache slice-lru --capacity 4MiB --scope global --precision high", sliced},
+      {" --machine slicemoe --shape " + kModel + " --memory-experts 8MiB", again},
+      {" --machine dali-3090 --preset dali --device-slots 4 --prefetch none", again},
+      {" --profile " + profile + " --preset z-basic-lru --memory-experts 8MiB", again},
+  };
+  for (const auto& [what, trace] : replays) {
+    SCOPED_TRACE(what);
+    const Outcome table = run("simulate --trace " + trace + what + " -q");
+    EXPECT_EQ(table.code, 0) << table.err;
+    EXPECT_NE(table.out.find("\nrouting: " + words + "\n"), std::string::npos) << table.out;
+    EXPECT_EQ(run_json("simulate --trace " + trace + what)["played"], words);
+    EXPECT_FALSE(trace == again && run_json("simulate --trace " + first + what).contains("played"));
+  }
+  // Where it only says how often experts are used, and where it is played once more.
+  const std::string said = "sluice: " + again + ": its routing is " + words + ", and not its model's own\n";
+  EXPECT_EQ(run("plan " + kModel + " --trace " + again + " --memory " + memory(40)).err, said);
+  EXPECT_EQ(run("profile " + kModel + " --repeats 1 -q --trace " + again + " -o " + profile).err, said);
+  EXPECT_EQ(run("simulate --trace " + first + " --profile " + profile +
+                " --preset z-basic-lru --memory-experts 8MiB -q --ranks-of " + again)
+                .err,
+            said);
+  EXPECT_EQ(run("simulate --trace " + first +
+                " --machine dali-3090 --device-slots 4,8 --prefetch none -q "
+                "--ranks-of " +
+                again)
+                .err,
+            said);
+  EXPECT_EQ(run_json("run " + kModel + request + " --router recorded --routing " + again)["routing"],
+            "recorded from " + again + ", itself " + words);
 }
 
 TEST_F(RecordedRouting, PresetsThatPlayOneTraceGiveOneTextAndAreNamed) {

@@ -95,6 +95,7 @@ std::shared_ptr<const experts::RoutingScript> read_routing_script(RoutingTrace& 
     throw Error(ErrorKind::kInvalid, "the trace has no whole step that could be played")
         .in(trace.path())
         .fix("record a longer run");
+  if (!trace.played().empty()) script->add_to_source(", itself " + trace.played());
   return script;
 }
 

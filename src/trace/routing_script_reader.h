@@ -13,6 +13,7 @@ namespace sluice::trace {
 
 // Reads `trace` to its end and fits it to `model` (RoutingTiles; `layers` as there). Sequences are those of
 // the trace, in the order in which they appear; in a trace that does not mark them, each prompt begins one.
+// Where the trace was played itself, the script's source says so.
 // The last step of a trace that was cut off is left out. Error(kInvalid) for a trace without a whole step,
 // and for one whose script would take more than kMostStepBytes; (kUsage) as RoutingTiles; otherwise as
 // RoutingTrace::next; (kInterrupted) when `stop`, which is asked now and then, returns true.

@@ -104,10 +104,15 @@ class RoutingTrace {
   virtual bool next(TraceEvent& event) = 0;
   // At the end: whether the last record was cut off and left out, or the last step is incomplete.
   virtual bool cut_off() const { return false; }
+  // What the runs read so far played in place of their models' own choices, in the recorder's words
+  // ("recorded from FILE", several with ", and " between them); empty: nothing. Every output about the trace
+  // names it.
+  const std::string& played() const { return played_; }
 
  protected:
   explicit RoutingTrace(std::string path) : path_(std::move(path)) {}
   TraceHeader header_;
+  std::string played_;
 
  private:
   std::string path_;

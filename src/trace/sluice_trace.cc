@@ -12,7 +12,12 @@
 #include "trace/trace_header.h"
 
 namespace sluice::trace {
-namespace {}  // namespace
+namespace {
+
+// Runs that are named for what they played; a file may have any number of them.
+constexpr std::size_t kMostNamed = 8;
+
+}  // namespace
 
 SluiceTrace::SluiceTrace(std::unique_ptr<TraceInput> input)
     : RoutingTrace(input->path()), input_(std::move(input)) {
@@ -45,8 +50,7 @@ bool SluiceTrace::next(TraceEvent& event) {
           .found(fmt::format("a record of kind {}", static_cast<std::uint32_t>(kind)))
           .fix(kCopyAgain);
     if (kind == RecordKind::kRun) {
-      any_run_ = true;
-      parse_json({reinterpret_cast<const char*>(payload_.data()), payload_.size()}, path() + ": run");
+      read_run();
     } else if (kind == RecordKind::kStep) {
       read_step();
     } else if (kind == RecordKind::kAhead) {
@@ -144,6 +148,18 @@ std::size_t SluiceTrace::copy(std::size_t at, std::size_t count, std::vector<Num
   out.resize(count);
   if (count > 0) std::memcpy(out.data(), payload_.data() + at, count * sizeof(Number));
   return at + count * sizeof(Number);
+}
+
+void SluiceTrace::read_run() {
+  any_run_ = true;
+  const Json run =
+      parse_json({reinterpret_cast<const char*>(payload_.data()), payload_.size()}, path() + ": run");
+  const auto routing = run.is_object() ? run.find("routing") : run.end();
+  if (routing == run.end() || !routing->is_string()) return;
+  const std::string played = shown_text(routing->get<std::string>());
+  if (named_.size() > kMostNamed || std::ranges::find(named_, played) != named_.end()) return;
+  named_.push_back(played);
+  played_ += (played_.empty() ? "" : ", and ") + (named_.size() > kMostNamed ? "others" : played);
 }
 
 void SluiceTrace::read_step() {

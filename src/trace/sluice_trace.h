@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "trace/routing_trace.h"
@@ -25,6 +26,7 @@ class SluiceTrace final : public RoutingTrace {
  private:
   bool read_record(RecordKind& kind);  // false at the end
   bool fits(RecordKind kind) const;    // in the order of records
+  void read_run();
   void read_step();
   void read_ahead();
   void read_inputs();
@@ -43,8 +45,9 @@ class SluiceTrace final : public RoutingTrace {
   std::vector<std::byte> head_, payload_, tail_;
   Bytes payload_begin_ = 0;  // of the current record
   bool cut_off_ = false, any_run_ = false;
-  std::uint64_t steps_ = 0;       // steps begun
-  std::uint32_t next_layer_ = 0;  // of the running step; L: the step is complete
+  std::vector<std::string> named_;  // what played() joins
+  std::uint64_t steps_ = 0;         // steps begun
+  std::uint32_t next_layer_ = 0;    // of the running step; L: the step is complete
   std::uint32_t sequences_ = 0;
   Bytes whole_bytes_ = 0;
   std::uint64_t whole_steps_ = 0;

@@ -113,6 +113,28 @@ TEST(TraceFormat, EveryFlippedByteIsAnErrorAndNeverAnotherNumber) {
   expect_flips_are_errors(small_file_2());
 }
 
+TEST(TraceFormat, ReaderTellsWhatRunsPlayed) {
+  const std::string start = file_start(kSmallJson),
+                    steps = small_file().substr((start + record(1, kRunJson)).size());
+  const auto played = [](const std::string& bytes) {
+    const auto trace = open_text(bytes);
+    all_events(*trace);
+    return trace->played();
+  };
+  const auto run = [](const std::string& routing) { return record(1, R"({"routing":)" + routing + "}"); };
+  EXPECT_EQ(played(small_file()), "");
+  EXPECT_EQ(played(start + run(R"("recorded from a")") + steps), "recorded from a");
+  EXPECT_EQ(played(start + run(R"("recorded from a\u001bb")") + steps), "recorded from a\\x1bb");
+  for (const char* other : {R"("")", "7", R"(["a"])"}) EXPECT_EQ(played(start + run(other) + steps), "");
+  EXPECT_EQ(played(start + record(1, R"(["routing"])") + steps), "");
+  // Runs that begin behind the steps of the first one.
+  EXPECT_EQ(played(small_file() + run(R"("ab")") + run(R"("a")") + run(R"("ab")")), "ab, and a");
+  std::string many = small_file(), named;
+  for (int i = 0; i < 12; ++i) many += run('"' + std::to_string(i) + '"');
+  for (int i = 0; i < 8; ++i) named += std::to_string(i) + ", and ";
+  EXPECT_EQ(played(many), named + "others");
+}
+
 TEST(TraceFormat, WhatAHeaderClaimsIsBounded) {
   const std::string start = file_start(
       R"({"architecture":"a","experts":65536,"identity":"0123456789abcdef","layers":17,"sizes":{},"top_k":1})");

@@ -36,6 +36,7 @@
 #include "lab/replay/hybrid_replay.h"
 #include "lab/replay/predicted_steps.h"
 #include "streams/standard_error.h"
+#include "report/played_routing.h"
 #include "streams/standard_output.h"
 #include "streams/terminal_columns.h"
 
@@ -308,6 +309,7 @@ std::vector<std::vector<double>> popularity_of(const std::string& path, const tr
   while (trace->next(event))
     for (const experts::Choice& choice : event.choices) counts[event.layer][choice.expert] += 1;
   return counts;
+  tell_played(path, trace->played());
 }
 
 // The host's cache of all rows. By bytes where the trace says sizes and nothing counts experts.
@@ -421,6 +423,7 @@ void print_table(const lab::RoutedSteps& recorded, const HybridRequest& request,
                             tokens_text(recorded.decode_tokens)));
   for (const lab::HybridMachine& machine : machines)
     print_wrapped(fmt::format("{}: {}, {} an expert", machine.name, machine.source,
+  print_played(recorded.played);
                               format_bytes(machine.expert_bytes)));
   constexpr std::size_t kTitles = 5;
   std::vector<std::vector<std::string>> table = {{"machine", "preset", "batch", "slots", "device cache",
@@ -555,8 +558,10 @@ void hybrid_replay(const HybridRequest& request, const HybridFlags& flags) {
         .found(fmt::format("{} rows", rows.size()))
         .fix("name one of each, or leave " + Setting::kDecisions + " out");
   if (!request.decisions.empty()) check_new_file(request.decisions);
-  if (!request.ranks_of.empty())
-    for (Row& row : rows) row.settings.workload.popularity = popularity_of(request.ranks_of, header);
+  if (!request.ranks_of.empty()) {
+    const std::vector<std::vector<double>> popularity = popularity_of(request.ranks_of, header);
+    for (Row& row : rows) row.settings.workload.popularity = popularity;
+  }
   check_output();
   const std::optional<trace::TraceSizes> sizes = set_host(request.host, header, rows);
   RoutingOfRows routing(request, header, rows);
@@ -594,6 +599,7 @@ void hybrid_replay(const HybridRequest& request, const HybridFlags& flags) {
                {"cut_off", recorded.cut_off}};
   json["machines"] = Json::array();
   for (const lab::HybridMachine& machine : machines) json["machines"].push_back(lab::to_json(machine));
+  add_played(json, recorded.played);
   json["results"] = Json::array();
   for (const Row& row : rows) json["results"].push_back(row_json(row));
   std::cout << json.dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';

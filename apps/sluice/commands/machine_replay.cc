@@ -28,6 +28,7 @@
 #include "flags/split_list.h"
 #include "lab/machine/machine_replay.h"
 #include "report/energy_report.h"
+#include "report/played_routing.h"
 #include "streams/standard_error.h"
 #include "streams/standard_output.h"
 #include "streams/terminal_columns.h"
@@ -156,6 +157,7 @@ void print_table(const lab::RoutedSteps& steps, const lab::SlicedModel& model, c
   print_wrapped(fmt::format("{}: {} sparse layers of {} experts, top {}, as {}; {}, {} steps", request.trace,
                             model.layers(), model.experts(), model.top_k(), model.name(), prompts_text(steps),
                             rows[0].result.decode.steps));
+  print_played(steps.played);
   print_wrapped(
       fmt::format("machine {}; router {}, precision {}, constraint {}, cache {}{}", machine.name,
                   settings.router, experts::precision_name(settings.precision.mode),
@@ -196,7 +198,7 @@ void print_table(const lab::RoutedSteps& steps, const lab::SlicedModel& model, c
 // The decisions of one replay, written like those of a run.
 class DecisionFile {
  public:
-  DecisionFile(const std::string& path, const lab::MachineReplaySettings& settings)
+  DecisionFile(const std::string& path, const lab::MachineReplaySettings& settings, const std::string& played)
       : file_(OutputFile::create(path)), unfinished_(path) {
     file_.write(experts::decision_heading(
         {.cache = settings.cache,
@@ -204,7 +206,8 @@ class DecisionFile {
          .capacity = settings.memory,
          .keep = experts::Part::kMsb | experts::Part::kLsb,
          .seed = settings.seed,
-         .slices = experts::SliceSetting{settings.precision, settings.slices, settings.constraint}}));
+         .slices = experts::SliceSetting{settings.precision, settings.slices, settings.constraint},
+         .routing = played}));
   }
   void add(std::uint64_t event, std::uint32_t layer, const experts::EventOutcome& outcome) {
     line_.clear();
@@ -304,7 +307,7 @@ void machine_replay(const MachineRequest& request, const MachineFlags& flags, co
     lab::DecisionObserver observer;
     if (!request.decisions.empty())
       observer = [&](std::uint64_t event, std::uint32_t layer, const experts::EventOutcome& outcome) {
-        if (!log) log.emplace(request.decisions, row.settings);
+        if (!log) log.emplace(request.decisions, row.settings, steps.played);
         log->add(event, layer, outcome);
       };
     row.result = lab::replay_on_machine(steps, model, machine, row.settings, observer, interrupted_or_unread);
@@ -322,6 +325,7 @@ void machine_replay(const MachineRequest& request, const MachineFlags& flags, co
   Json json = {{"trace", request.trace},     {"model", model.name()},  {"layers", model.layers()},
                {"experts", model.experts()}, {"top_k", model.top_k()}, {"machine", lab::to_json(machine)},
                {"cut_off", steps.cut_off}};
+  add_played(json, steps.played);
   if (rows.size() == 1) {
     json.update(row_json(rows[0]));
   } else {

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "engine/model_identity.h"
+#include "report/played_routing.h"
 #include "streams/interrupt.h"
 #include "trace/rank_windows.h"
 #include "trace/routing_trace.h"
@@ -31,7 +32,9 @@ RecordedRouting read_routing(const std::string& path, const model::ModelConfig& 
   const std::string found = shape(header.layers, header.experts, header.top_k),
                     expected = shape(config.sparse_layers(), config.moe.experts, config.moe.top_k);
   if (found != expected) throw other_model(path, expected, found);
-  return {trace::recorded_ranks(*trace, interrupted), header.identity};
+  RecordedRouting routing{trace::recorded_ranks(*trace, interrupted), header.identity};
+  tell_played(path, trace->played());
+  return routing;
 }
 
 void check_identity(const RecordedRouting& routing, const std::string& path, const engine::Engine& engine) {

@@ -20,7 +20,7 @@ struct RecordedRouting {
 };
 
 // Error(kInvalid) if the trace at `path` comes from a model of another shape; otherwise errors as
-// trace::recorded_ranks.
+// trace::recorded_ranks. Says on standard error where the trace was played (report/played_routing.h).
 RecordedRouting read_routing(const std::string& path, const model::ModelConfig& config);
 // Error(kInvalid) if the routing comes from another model.
 void check_identity(const RecordedRouting& routing, const std::string& path, const engine::Engine& engine);

@@ -34,6 +34,7 @@
 #include "lab/replay/replay.h"
 #include "lab/replay/slice_replay.h"
 #include "streams/standard_error.h"
+#include "report/played_routing.h"
 #include "streams/standard_output.h"
 #include "streams/terminal_columns.h"
 
@@ -123,15 +124,17 @@ Json result_json(const Row& row) {
 
 Json trace_json(const trace::RoutingTrace& trace, const lab::Requests& requests) {
   const trace::TraceHeader& header = trace.header();
-  return {{"trace", trace.path()},
-          {"format", header.format},
-          {"architecture", header.architecture},
-          {"layers", header.layers},
-          {"experts", header.experts},
-          {"top_k", header.top_k},
-          {"steps", requests.steps},
-          {"prefill_steps", requests.prefill_steps},
-          {"cut_off", requests.cut_off}};
+  Json json = {{"trace", trace.path()},
+               {"format", header.format},
+               {"architecture", header.architecture},
+               {"layers", header.layers},
+               {"experts", header.experts},
+               {"top_k", header.top_k},
+               {"steps", requests.steps},
+               {"prefill_steps", requests.prefill_steps},
+               {"cut_off", requests.cut_off}};
+  add_played(json, requests.played);
+  return json;
 }
 
 void print_table(const trace::RoutingTrace& trace, const lab::Requests& requests,
@@ -146,6 +149,7 @@ void print_table(const trace::RoutingTrace& trace, const lab::Requests& requests
                             requests.list.accesses(),
                             rows[0].settings.scope == lab::Scope::kLayer ? "a layer" : "for all layers"));
   const bool sizes = rows[0].result.bytes_read.has_value();
+  print_played(requests.played);
   std::vector<std::vector<std::string>> table = {
       {"cache", "capacity", "hit %", "decode %", "hits", "misses", "evictions"}};
   if (sizes) table[0].push_back("read");
@@ -239,31 +243,32 @@ void run_slices(const Options& options) {
     print_warning("{} was cut off; its last record is left out", options.trace);
   const experts::MissAccount& slices = result.slices;
   if (options.common.json) {
-    std::cout << Json{{"trace", options.trace},
-                      {"cache", "slice-lru"},
-                      {"scope", settings.scope == lab::Scope::kLayer ? "layer" : "global"},
-                      {"capacity", settings.capacity},
-                      {"accesses", result.total.accesses},
-                      {"hits", result.total.hits},
-                      {"misses", result.total.misses()},
-                      {"decode_hit_rate", result.decode.hit_rate()},
-                      {"bytes_read", result.bytes_read},
-                      {"slices",
-                       {{"hbn_miss_rate", result.account.rate()},
-                        {"msb_misses", slices.msb_misses},
-                        {"msb_hits", slices.msb_requests - slices.msb_misses},
-                        {"lsb_misses", slices.lsb_misses},
-                        {"lsb_hits", slices.lsb_requests - slices.lsb_misses - slices.downgrades},
-                        {"downgrades", slices.downgrades}}},
-                      {"decisions", fmt::format("{:016x}", result.decision_hash)}}
-                     .dump(-1, ' ', false, Json::error_handler_t::replace)
-              << '\n';
+    Json json = {{"trace", options.trace},
+                 {"cache", "slice-lru"},
+                 {"scope", settings.scope == lab::Scope::kLayer ? "layer" : "global"},
+                 {"capacity", settings.capacity},
+                 {"accesses", result.total.accesses},
+                 {"hits", result.total.hits},
+                 {"misses", result.total.misses()},
+                 {"decode_hit_rate", result.decode.hit_rate()},
+                 {"bytes_read", result.bytes_read},
+                 {"slices",
+                  {{"hbn_miss_rate", result.account.rate()},
+                   {"msb_misses", slices.msb_misses},
+                   {"msb_hits", slices.msb_requests - slices.msb_misses},
+                   {"lsb_misses", slices.lsb_misses},
+                   {"lsb_hits", slices.lsb_requests - slices.lsb_misses - slices.downgrades},
+                   {"downgrades", slices.downgrades}}},
+                 {"decisions", fmt::format("{:016x}", result.decision_hash)}};
+    add_played(json, result.played);
+    std::cout << json.dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';
     return;
   }
   print_wrapped(fmt::format("{}: slice-lru of {}, one cache {}", options.trace,
                             format_bytes(settings.capacity),
                             settings.scope == lab::Scope::kLayer ? "a layer" : "for all layers"));
   print_wrapped(fmt::format("{} accesses, {} hits ({:.3f} % of decode steps'), {} read",
+  print_played(result.played);
                             result.total.accesses, result.total.hits, 100 * result.decode.hit_rate(),
                             format_bytes(result.bytes_read)));
   print_wrapped(fmt::format(

@@ -22,6 +22,7 @@
 #include "flags/number_range.h"
 #include "flags/split_list.h"
 #include "lab/machine/pipeline.h"
+#include "report/played_routing.h"
 #include "streams/standard_error.h"
 #include "streams/standard_output.h"
 #include "streams/terminal_columns.h"
@@ -102,6 +103,7 @@ void print_table(const trace::TraceHeader& header, const lab::Requests& requests
                  const TimedFlags& flags, const lab::PipelineCosts& costs, const std::vector<Row>& rows) {
   print_wrapped(fmt::format("{}: {}, {} steps", request.trace,
                             shape_text(header.layers, header.experts, header.top_k), requests.steps));
+  print_played(requests.played);
   print_wrapped(fmt::format("{}: u {}, v {}, c with its merge {} on {} workers, p {}, rest {}", flags.profile,
                             format_duration(costs.fetch.u), format_duration(costs.fetch.v),
                             format_duration(costs.fetch.c), costs.fetch.workers,
@@ -211,6 +213,7 @@ void timed_replay(const TimedRequest& request, const TimedFlags& flags) {
     const std::unique_ptr<trace::RoutingTrace> recorded = trace::open_trace(flags.ranks_of);
     check_shape(recorded->header(), profile.model, flags.ranks_of);
     profile.ranks = trace::recorded_ranks(*recorded, interrupted_or_unread);
+    tell_played(flags.ranks_of, recorded->played());
   }
   const std::unique_ptr<trace::RoutingTrace> trace = trace::open_trace(request.trace);
   const trace::TraceHeader& header = trace->header();
@@ -238,6 +241,7 @@ void timed_replay(const TimedRequest& request, const TimedFlags& flags) {
   Json json = {{"trace", request.trace},         {"profile", flags.profile},   {"layers", header.layers},
                {"experts", header.experts},      {"top_k", header.top_k},      {"steps", requests.steps},
                {"workers", costs.fetch.workers}, {"cut_off", requests.cut_off}};
+  add_played(json, requests.played);
   if (rows.size() == 1) {
     json.update(row_json(rows[0]));
   } else {

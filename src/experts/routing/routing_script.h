@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/bytes.h"
@@ -17,6 +18,7 @@ class RoutingScript {
  public:
   // `source` is what outputs call it: the file, and how it was fitted to the model.
   RoutingScript(std::uint32_t layers, std::uint32_t top_k, std::string source);
+  void add_to_source(std::string_view words) { source_ += words; }
 
   // Sequences are numbered from 0 as they are begun. The tokens of a sequence are added in order.
   void begin_sequence() { rows_.emplace_back(); }

@@ -60,7 +60,8 @@ RoutedSteps batched(const RoutedSteps& steps, std::uint32_t batch) {
                      .logits = steps.logits,
                      .predicted = steps.predicted,
                      .steps = {},
-                     .cut_off = steps.cut_off};
+                     .cut_off = steps.cut_off,
+                     .played = steps.played};
   std::vector<Sequence*> running;
   std::size_t next = 0;
   // Its prompt is computed, and it has something to decode.

@@ -142,6 +142,7 @@ class HybridReplay {
                                     .keep = settings_.host.keep,
                                     .seed = settings_.seed,
                                     .pools = settings_.host.pools,
+                                    .routing = steps_.played,
                                     .device = experts::device_setting(decider_.policies())}));
     line_.clear();
     experts::append_start(line_, decider_.device()->start());

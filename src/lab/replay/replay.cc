@@ -91,6 +91,7 @@ Requests read_requests(trace::RoutingTrace& trace, const std::function<bool()>& 
     requests.events.push_back({event.step, event.layer, event.phase, event.tokens});
   }
   requests.cut_off = trace.cut_off();
+  requests.played = trace.played();
   return requests;
 }
 
@@ -132,7 +133,8 @@ ReplayResult replay(const Requests& requests, std::uint32_t layers, const trace:
                                    .keep = settings.keep,
                                    .seed = settings.seed,
                                    .pools = settings.pools,
-                                   .rules = settings.rules}));
+                                   .rules = settings.rules,
+                                   .routing = requests.played}));
   for (std::size_t e = 0; e < requests.events.size(); ++e) {
     stop_if(stop, e);
     const Requests::Event& event = requests.events[e];

@@ -29,7 +29,8 @@ struct Requests {
   std::vector<Event> events;          // parallel to the list's events
   std::vector<std::uint32_t> tokens;  // parallel to its accesses: tokens that chose the expert
   std::uint64_t steps = 0, prefill_steps = 0, trace_tokens = 0;
-  bool cut_off = false;  // the trace's last record was incomplete and is left out
+  bool cut_off = false;     // the trace's last record was incomplete and is left out
+  std::string played = {};  // RoutingTrace::played()
 };
 
 // Reads `trace` to its end. Errors as RoutingTrace::next; Error(kInterrupted) when `stop`, which is asked now

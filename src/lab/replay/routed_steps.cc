@@ -43,9 +43,10 @@ class Reader {
       steps_.predicted = false;
   }
 
-  RoutedSteps finish(bool cut_off) {
-    if (!cut_off) end_step();
-    steps_.cut_off = cut_off;
+  RoutedSteps finish(const trace::RoutingTrace& trace) {
+    if (!trace.cut_off()) end_step();
+    steps_.cut_off = trace.cut_off();
+    steps_.played = trace.played();
     return std::move(steps_);
   }
 
@@ -135,7 +136,7 @@ RoutedSteps read_routed_steps(trace::RoutingTrace& trace, const RoutedStepsSetti
     stop_if(stop, number);
     reader.add(event);
   }
-  return reader.finish(trace.cut_off());
+  return reader.finish(trace);
 }
 
 }  // namespace sluice::lab

@@ -50,13 +50,14 @@ experts::LayerPolicies policies_of(const trace::TraceHeader& header, const Slice
   return policies;
 }
 
-experts::DecisionSetting decision_setting(const SliceReplaySettings& settings) {
+experts::DecisionSetting decision_setting(const SliceReplaySettings& settings, const std::string& played) {
   return {.cache = "slice-lru",
           .scope = settings.scope == Scope::kLayer ? "layer" : "global",
           .capacity = settings.capacity,
           .keep = kBothSlices,
           .seed = settings.seed,
-          .slices = settings.slices};
+          .slices = settings.slices,
+          .routing = played};
 }
 
 // Asks for the decisions on the events of a trace, one after the other.
@@ -119,11 +120,12 @@ SliceReplayResult replay_slices(trace::RoutingTrace& trace, const SliceReplaySet
   const trace::TraceHeader& header = trace.header();
   const trace::TraceSizes& sizes = *header.sizes;
   Events events(header, settings);
-  if (log) log(experts::decision_heading(decision_setting(settings)));
   SliceReplayResult result;
   std::string line;
   trace::TraceEvent event;
-  for (std::uint64_t number = 0; trace.next(event); ++number) {
+  bool more = trace.next(event);  // which reads what the run played
+  if (log) log(experts::decision_heading(decision_setting(settings, trace.played())));
+  for (std::uint64_t number = 0; more; ++number, more = trace.next(event)) {
     stop_if(stop, number);
     const experts::LayerDecision& decision = events.decide(event);
     const experts::EventOutcome& outcome = *decision.outcome;
@@ -146,6 +148,7 @@ SliceReplayResult replay_slices(trace::RoutingTrace& trace, const SliceReplaySet
   events.end_step();
   result.account = events.policies().constraint->account();
   result.cut_off = trace.cut_off();
+  result.played = trace.played();
   result.decision_hash = experts::decision_hash(events.policies().residencies);
   if (log) log(experts::decision_ending(result.decision_hash));
   return result;

@@ -27,6 +27,7 @@ struct SliceReplayResult {
   experts::MissAccount account;     // over the steps that the limit counts
   std::uint64_t decision_hash = 0;  // as Engine::decision_hash
   bool cut_off = false;             // the trace's last record was incomplete
+  std::string played = {};          // RoutingTrace::played()
 };
 
 // Reads `trace` to its end. `log` as in replay(). Error(kUsage) for a trace of whole experts or without
