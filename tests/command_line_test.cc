@@ -141,12 +141,18 @@ TEST(CommandLine, EveryMistakeOnTheCommandLineHasTheFormOfAnError) {
   expect("reproduce flash",
          "PAPER: unknown name; expected zipmoe, slicemoe or dali, found \"flash\"; give one of these");
   expect("detokenize --tokens 1",
-         "PATH: the argument is missing; expected Model directory, packed store, or tokenizer.json, found "
-         "nothing; "
+         "PATH: the argument is missing; expected `sluice detokenize PATH`, found nothing; "
          "`sluice detokenize --help` explains the usage");
+  expect("lab",
+         "NAME: the argument is missing; expected `sluice lab NAME`, found nothing; `sluice lab --help` "
+         "explains "
+         "the usage");
+  expect(
+      "calibrate",
+      "STORE: the argument is missing; expected `sluice calibrate STORE`, found nothing; `sluice calibrate "
+      "--help` explains the usage");
   expect("pack m",
-         "--output: the flag is missing; expected the store to make, NAME.sluice; must not exist, found "
-         "nothing; "
+         "--output: the flag is missing; expected --output TEXT, found nothing; "
          "`sluice pack --help` explains the usage");
   expect(
       "run m",
@@ -631,6 +637,70 @@ TEST(CommandLine, ErrorsSayWhatToDo) {
                "--exclude: a store without the model's config.json could not be run");
   EXPECT_FALSE(fs::exists(directory + "/p.sluice"));
   fs::remove_all(directory);
+}
+
+TEST(CommandLine, ErrorsSayWhatWasExpectedAndFoundAndWhatToDo) {
+  const sluice::testing::ScratchDirectory scratch;
+  const std::string nothing = scratch.file("nothing"), file = scratch.write("file", "text"),
+                    empty = scratch.write("empty.json", ""), cut = scratch.write("cut.json", "{\"a\": 1"),
+                    directory = scratch.file("directory"), store = scratch.file("m.sluice"),
+                    replay = "simulate --trace " SLUICE_SOURCE_DIR
+                             "/tests/data/routing/dsv2lite.first48.mrt.zst --cache lru";
+  std::filesystem::create_directory(directory);
+  ASSERT_EQ(sluice("pack " + kModel + " -q -o " + store).code, 0);
+  const std::string no_model =
+      ": no such directory; expected a Hugging Face model directory or a NAME.sluice store, found nothing; "
+      "check "
+      "the path";
+  const std::string no_store =
+      ": no such store; expected a packed store, NAME.sluice, found nothing; check the path";
+  const std::string taken = ": exists already; expected a name that nothing has, found ";
+  const std::string measure = "; measure: sluice profile MODEL -o FILE.json";
+  const std::string no_room =
+      "--capacity: neither a number of experts nor a size; expected a number of experts such as 64, or a "
+      "size such "
+      "as 4GiB, found ";
+  const struct {
+    std::string call, message;
+  } cases[] = {
+      {"run " + nothing + " -p a", nothing + no_model},
+      {"pack " + nothing + " -o " + scratch.file("a.sluice"), nothing + no_model},
+      {"verify " + nothing, nothing + no_store},
+      {"unpack " + nothing + " -o " + scratch.file("a"), nothing + no_store},
+      {"pack " + kModel + " -o " + store, store + taken + "a directory; remove it or choose another name"},
+      {"pack " + kModel + " -o " + file, file + taken + "a file; remove it or choose another name"},
+      {"unpack " + store + " -o " + directory,
+       directory + taken + "a directory; remove it or choose another name"},
+      {"run " + kModel + " -p a --decisions " + file,
+       file + taken + "a file; choose another name, or remove it"},
+      {"trace " + kModel + " -p a -o " + file,
+       file + taken + "a file; choose another name, or add to it with --append"},
+      {"trace " + kModel + " -p a -o " + directory, directory + taken + "a directory; choose another name"},
+      {"trace " + kModel + " -p a -o /dev/full",
+       "/dev/full" + taken + "a link, device, pipe or socket; choose another name"},
+      {"run " + kModel + " -p a --profile /dev/null",
+       "/dev/null at byte 0: unexpected end of the JSON; expected a JSON value, found nothing" + measure},
+      {"run " + kModel + " -p a --profile " + cut, cut +
+                                                       " at byte 7: unexpected end of the JSON; expected the "
+                                                       "rest of the JSON value, found the end of the "
+                                                       "text" +
+                                                       measure},
+      {"doctor --profile " + empty,
+       empty + " at byte 0: unexpected end of the JSON; expected a JSON value, found nothing" + measure},
+      {"doctor " + file,
+       file +
+           ": no such directory; expected the directory where models lie, found a file; name that directory"},
+      {replay + " --capacity -4", no_room + "\"-4\"; give one of these"},
+      {replay + " --capacity 8,x", no_room + "\"x\"; give one of these"},
+      {replay + " --capacity 4Mi --machine dali-3090 --device-slots 4",
+       no_room + "\"4Mi\"; give one of these"},
+  };
+  for (const auto& [call, message] : cases) {
+    const Outcome outcome = sluice(call);
+    EXPECT_NE(outcome.code, 0) << call;
+    EXPECT_EQ(outcome.out, "") << call;
+    EXPECT_EQ(outcome.err, "sluice: " + message + "\n") << call;
+  }
 }
 
 TEST(CommandLine, TextBeyondTheBudgetIsNotTokenized) {

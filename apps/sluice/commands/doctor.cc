@@ -187,7 +187,7 @@ Finding check_gpus() {
 
 // The device that a profile was measured with.
 Finding check_device(const std::string& path) {
-  const engine::Profile profile = engine::profile_from_json(read_json_file(path), path);
+  const engine::Profile profile = engine::read_profile(path);
   if (!profile.device)
     return {"device", false, path + " has no costs of a device",
             "measure one: sluice profile MODEL " + flag(Setting::kDevice) + " emulated " +
@@ -241,7 +241,9 @@ void doctor(const std::string& directory, const std::string& profile, const Comm
   if (!std::filesystem::is_directory(directory)) {
     throw Error(ErrorKind::kNotFound, "no such directory")
         .in(directory)
-        .fix("name the directory where models lie");
+        .expected("the directory where models lie")
+        .found(kind_at(directory))
+        .fix("name that directory");
   }
   const MemoryLimits limits = read_memory_limits();
   const ProbeFile probe(directory);

@@ -30,13 +30,14 @@
 #include "flags/number_range.h"
 #include "flags/output_path.h"
 #include "flags/pool_slots.h"
+#include "flags/room.h"
 #include "flags/split_list.h"
 #include "lab/machine/hybrid_machine.h"
 #include "lab/replay/batches.h"
 #include "lab/replay/hybrid_replay.h"
 #include "lab/replay/predicted_steps.h"
-#include "streams/standard_error.h"
 #include "report/played_routing.h"
+#include "streams/standard_error.h"
 #include "streams/standard_output.h"
 #include "streams/terminal_columns.h"
 
@@ -308,8 +309,8 @@ std::vector<std::vector<double>> popularity_of(const std::string& path, const tr
   trace::TraceEvent event;
   while (trace->next(event))
     for (const experts::Choice& choice : event.choices) counts[event.layer][choice.expert] += 1;
-  return counts;
   tell_played(path, trace->played());
+  return counts;
 }
 
 // The host's cache of all rows. By bytes where the trace says sizes and nothing counts experts.
@@ -320,10 +321,11 @@ std::optional<trace::TraceSizes> set_host(const HybridHostFlags& flags, const tr
   host.by_layer = flags.scope == "layer";
   if (flags.keep == "packed") host.keep = experts::Part::kSm | experts::Part::kExp;
   if (!flags.pools.empty()) host.pools = parse_pool_slots(flags.pools);
-  const bool counts = flags.capacity.find_first_not_of("0123456789") == std::string::npos;
-  if (!flags.capacity.empty()) host.capacity = parse_size(flags.capacity, Setting::kCapacity);
-  const bool by_bytes = header.sizes && (flags.capacity.empty() || !counts);
-  if (!flags.capacity.empty() && !counts && !header.sizes)
+  std::optional<Room> room;
+  if (!flags.capacity.empty()) room = parse_room(flags.capacity);
+  if (room) host.capacity = room->amount;
+  const bool by_bytes = header.sizes && (!room || room->bytes);
+  if (room && room->bytes && !header.sizes)
     throw Error(ErrorKind::kUsage, "the trace does not say how large its experts are")
         .in(Setting::kCapacity)
         .expected("a number of experts")
@@ -421,9 +423,9 @@ void print_table(const lab::RoutedSteps& recorded, const HybridRequest& request,
   print_wrapped(fmt::format("{}: {} sparse layers of {} experts, top {}; {}, {} to decode", request.trace,
                             recorded.layers, recorded.experts, recorded.top_k, prompts_text(recorded),
                             tokens_text(recorded.decode_tokens)));
+  print_played(recorded.played);
   for (const lab::HybridMachine& machine : machines)
     print_wrapped(fmt::format("{}: {}, {} an expert", machine.name, machine.source,
-  print_played(recorded.played);
                               format_bytes(machine.expert_bytes)));
   constexpr std::size_t kTitles = 5;
   std::vector<std::vector<std::string>> table = {{"machine", "preset", "batch", "slots", "device cache",
@@ -597,9 +599,9 @@ void hybrid_replay(const HybridRequest& request, const HybridFlags& flags) {
                {"prompt_tokens", recorded.prompt_tokens},
                {"decode_tokens", recorded.decode_tokens},
                {"cut_off", recorded.cut_off}};
+  add_played(json, recorded.played);
   json["machines"] = Json::array();
   for (const lab::HybridMachine& machine : machines) json["machines"].push_back(lab::to_json(machine));
-  add_played(json, recorded.played);
   json["results"] = Json::array();
   for (const Row& row : rows) json["results"].push_back(row_json(row));
   std::cout << json.dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';

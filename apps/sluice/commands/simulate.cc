@@ -27,14 +27,15 @@
 #include "flags/number_range.h"
 #include "flags/output_path.h"
 #include "flags/pool_slots.h"
+#include "flags/room.h"
 #include "flags/slice_effects.h"
 #include "flags/slice_flags.h"
 #include "flags/split_list.h"
 #include "lab/machine/hybrid_machine.h"
 #include "lab/replay/replay.h"
 #include "lab/replay/slice_replay.h"
-#include "streams/standard_error.h"
 #include "report/played_routing.h"
+#include "streams/standard_error.h"
 #include "streams/standard_output.h"
 #include "streams/terminal_columns.h"
 
@@ -77,9 +78,9 @@ std::vector<std::string> cache_names(const std::string& list) {
 
 // "100" means experts, "4GiB" bytes.
 void parse_capacity(const std::string& text, lab::ReplaySettings& settings) {
-  settings.capacity = parse_size(text, Setting::kCapacity);
-  const bool bare = text.find_first_not_of("0123456789") == std::string::npos;
-  settings.unit = bare ? lab::CapacityUnit::kExperts : lab::CapacityUnit::kBytes;
+  const Room room = parse_room(text);
+  settings.capacity = room.amount;
+  settings.unit = room.bytes ? lab::CapacityUnit::kBytes : lab::CapacityUnit::kExperts;
 }
 
 // Where no capacity is given, a cache with pools has room for its slots.
@@ -148,8 +149,8 @@ void print_table(const trace::RoutingTrace& trace, const lab::Requests& requests
                             requests.steps, requests.prefill_steps, requests.list.events(),
                             requests.list.accesses(),
                             rows[0].settings.scope == lab::Scope::kLayer ? "a layer" : "for all layers"));
-  const bool sizes = rows[0].result.bytes_read.has_value();
   print_played(requests.played);
+  const bool sizes = rows[0].result.bytes_read.has_value();
   std::vector<std::vector<std::string>> table = {
       {"cache", "capacity", "hit %", "decode %", "hits", "misses", "evictions"}};
   if (sizes) table[0].push_back("read");
@@ -267,8 +268,8 @@ void run_slices(const Options& options) {
   print_wrapped(fmt::format("{}: slice-lru of {}, one cache {}", options.trace,
                             format_bytes(settings.capacity),
                             settings.scope == lab::Scope::kLayer ? "a layer" : "for all layers"));
-  print_wrapped(fmt::format("{} accesses, {} hits ({:.3f} % of decode steps'), {} read",
   print_played(result.played);
+  print_wrapped(fmt::format("{} accesses, {} hits ({:.3f} % of decode steps'), {} read",
                             result.total.accesses, result.total.hits, 100 * result.decode.hit_rate(),
                             format_bytes(result.bytes_read)));
   print_wrapped(fmt::format(
@@ -338,7 +339,8 @@ void run(const Options& options) {
       std::ranges::any_of(caches, [](const auto& name) { return experts::find_cache(name).sliced; });
   if (!by_slices) check_whole(options.slices);
   if (options.machine.prefill)
-    throw Error(ErrorKind::kUsage, "only a replay on a machine or with a device asks which tokens are prompts")
+    throw Error(ErrorKind::kUsage,
+                "only a replay on a machine or with a device asks which tokens are prompts")
         .in(Setting::kPrefill)
         .expected(Setting::kMachine + " or " + Setting::kDeviceSlots)
         .fix("leave " + Setting::kPrefill + " out, or name a machine");

@@ -205,7 +205,7 @@ void timed_replay(const TimedRequest& request, const TimedFlags& flags) {
       rows.push_back(std::move(row));
     }
 
-  engine::Profile profile = engine::profile_from_json(read_json_file(flags.profile), flags.profile);
+  engine::Profile profile = engine::read_profile(flags.profile);
   if (flags.workers > 0) profile.machine.threads = static_cast<std::uint32_t>(flags.workers);
   const lab::PipelineCosts costs = costs_of(profile, flags);
   for (const Row& row : rows) check_memory(row.settings.memory, profile.model);

@@ -5,7 +5,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <cstdio>
 #include <type_traits>
@@ -67,13 +66,6 @@ Number parse_number(const std::string& name, const std::string& text) {
       .expected(whole ? "a whole number, such as 8" : "a number, such as 0.5")
       .found(quoted(text))
       .fix("give such a number, or leave the flag out");
-}
-
-// A help text within a sentence: "The file to write" begins small there, a name does not.
-std::string within_sentence(std::string text) {
-  for (const std::string_view article : {"The ", "A ", "An "})
-    if (text.starts_with(article)) text[0] = static_cast<char>(std::tolower(text[0]));
-  return text;
 }
 
 // What a target's value is called, if nothing better is said.
@@ -385,10 +377,11 @@ void Command::State::check_words(const Words& words) const {
 void Command::State::check_complete() const {
   for (const Flag::State* flag : all_flags()) {
     if (!flag->help.required || flag->option->count() > 0) continue;
-    throw Error(ErrorKind::kUsage,
-                flag->help.group.empty() ? "the argument is missing" : "the flag is missing")
+    const bool argument = flag->help.group.empty();
+    throw Error(ErrorKind::kUsage, argument ? "the argument is missing" : "the flag is missing")
         .in(flag->long_name())
-        .expected(within_sentence(flag->help.text))
+        .expected(argument ? fmt::format("`sluice {}{}`", prefix(), flag->help.names)
+                           : flag->long_name() + ' ' + flag->help.value)
         .found("nothing")
         .fix(asks_for_help());
   }

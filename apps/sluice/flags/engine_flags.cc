@@ -456,7 +456,7 @@ engine::EngineOptions engine_options(const EngineFlags& flags) {
   options.kv = engine::parse_kv(flags.kv);
   options.preset = flags.preset;
   if (!flags.profile.empty()) {
-    options.profile = engine::profile_from_json(read_json_file(flags.profile), flags.profile);
+    options.profile = engine::read_profile(flags.profile);
   } else if (store::looks_like_store(flags.model)) {
     options.profile = kept_profile(flags);
     options.profile_if_it_fits = options.profile.has_value();

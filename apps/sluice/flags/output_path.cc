@@ -48,7 +48,7 @@ void check_output_path(const std::string& path) {
     throw Error(ErrorKind::kInvalid, "the path exists and is not a regular file")
         .in(path)
         .expected("a regular file, or none")
-        .found(fs::is_directory(status) ? "a directory" : "a link, device, pipe or socket")
+        .found(kind_at(path))
         .fix("choose another name");
   }
   check_directory_of(path);
@@ -56,10 +56,11 @@ void check_output_path(const std::string& path) {
   try_to_make(path + ".tmp-" + std::to_string(::getpid()) + "-0", path);
 }
 
-void check_new_file(const std::string& path, const std::string& fix) {
+void check_new_file(const std::string& path, std::string_view fix) {
   std::error_code ignored;
-  if (fs::exists(fs::symlink_status(path, ignored)))
-    throw Error(ErrorKind::kInvalid, "file exists already").in(path).fix(fix);
+  const fs::file_status status = fs::symlink_status(path, ignored);
+  if (fs::exists(status))
+    throw name_is_taken(path, fs::is_regular_file(status) ? fix : "choose another name");
   check_directory_of(path);
   try_to_make(path, path);
 }

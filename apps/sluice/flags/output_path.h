@@ -3,13 +3,15 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 namespace sluice::app {
 
 // Error naming `path` or its directory unless a regular file can be made there, or an existing one replaced.
 void check_output_path(const std::string& path);
-// For a file that is never replaced: Error(kInvalid) if the path exists, with `fix` as the remedy.
-void check_new_file(const std::string& path, const std::string& fix = "choose another name, or remove it");
+// For a file that is never replaced: Error(kInvalid) if the path exists; `fix` is the remedy where a regular
+// file has it.
+void check_new_file(const std::string& path, std::string_view fix = "choose another name, or remove it");
 
 // A directory for results, with its parents. At the end it removes the directories that it has made and that
 // are still empty, so that a failure leaves nothing behind.

@@ -115,6 +115,7 @@ InputFile InputFile::open(const std::string& path, ReadMode mode) {
   if (!S_ISREG(before.st_mode)) {
     throw Error(ErrorKind::kInvalid, "not a regular file")
         .in(path)
+        .expected("a regular file")
         .found(S_ISDIR(before.st_mode) ? "a directory" : "a device, pipe or socket")
         .fix("name a file");
   }
@@ -244,11 +245,7 @@ OutputFile OutputFile::create(const std::string& path) {
   file.path_ = path;
   file.fd_ = open_retrying(path, O_WRONLY | O_CREAT | O_EXCL, 0666);
   if (file.fd_ < 0) {
-    if (errno == EEXIST) {
-      throw Error(ErrorKind::kInvalid, "file exists already")
-          .in(path)
-          .fix("remove it or choose another name");
-    }
+    if (errno == EEXIST) throw name_is_taken(path);
     throw io_error("create", path, errno);
   }
   return file;
@@ -389,6 +386,8 @@ void write_file_atomically(const std::string& path, std::string_view content) {
   if (exists && !S_ISREG(target.st_mode)) {
     throw Error(ErrorKind::kInvalid, "the path exists and is not a regular file")
         .in(path)
+        .expected("a regular file, or none")
+        .found(kind_at(path))
         .fix("choose another name");
   }
 
@@ -432,21 +431,33 @@ bool is_there(const std::string& path) {
   return ::stat(path.c_str(), &info) == 0;
 }
 
+std::string_view kind_at(const std::string& path) {
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) != 0) return "nothing";
+  if (S_ISREG(info.st_mode)) return "a file";
+  return S_ISDIR(info.st_mode) ? "a directory" : "a link, device, pipe or socket";
+}
+
+Error name_is_taken(const std::string& path, std::string_view fix) {
+  return Error(ErrorKind::kInvalid, "exists already")
+      .in(path)
+      .expected("a name that nothing has")
+      .found(kind_at(path))
+      .fix(fix);
+}
+
 void rename_no_replace(const std::string& from, const std::string& to) {
-  const auto exists = [&] {
-    return Error(ErrorKind::kInvalid, "exists already").in(to).fix("remove it or choose another name");
-  };
   if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return;
   int error = errno;
   if (error == EINVAL || error == ENOSYS) {
     // The file system does not know the flag. Checking first leaves a window in which another process can
     // create `to`; rename still refuses to replace a directory that is not empty.
     struct stat info {};
-    if (::lstat(to.c_str(), &info) == 0) throw exists();
+    if (::lstat(to.c_str(), &info) == 0) throw name_is_taken(to);
     if (::rename(from.c_str(), to.c_str()) == 0) return;
     error = errno;
   }
-  if (error == EEXIST || error == ENOTEMPTY) throw exists();
+  if (error == EEXIST || error == ENOTEMPTY) throw name_is_taken(to);
   Error failure = io_error("rename", from, error);
   throw failure.expected("a new name: " + to);
 }

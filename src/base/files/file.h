@@ -13,6 +13,8 @@
 
 namespace sluice {
 
+class Error;
+
 enum class ReadMode {
   kBuffered,  // through the page cache
   kDirect,    // O_DIRECT; Error(kUnsupported) naming Setting::kIo buffered when the file system refuses
@@ -91,6 +93,11 @@ void write_file_atomically(const std::string& path, std::string_view content);
 void sync_directory(const std::string& path);  // fsync of the directory itself
 // Whether something has this name, links followed; false also where it cannot be seen.
 bool is_there(const std::string& path);
+// What has this name, links not followed: "a file", "a directory", "a link, device, pipe or socket", or
+// "nothing".
+std::string_view kind_at(const std::string& path);
+// The Error(kInvalid) about a name that a result was to have, and that something has.
+Error name_is_taken(const std::string& path, std::string_view fix = "remove it or choose another name");
 // Renames; fails with Error(kInvalid) if `to` exists (RENAME_NOREPLACE).
 void rename_no_replace(const std::string& from, const std::string& to);
 Bytes free_space(const std::string& path);  // bytes an unprivileged writer may still use

@@ -76,6 +76,8 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
     if (position > size_) {
       throw Error(ErrorKind::kInvalid, "unexpected end of the JSON")
           .in(name_, size_)
+          .expected(size_ == 0 ? "a JSON value" : "the rest of the JSON value")
+          .found(size_ == 0 ? "nothing" : "the end of the text")
           .fix("get the file again");
     }
     throw Error(ErrorKind::kInvalid, "not valid JSON")

@@ -118,13 +118,17 @@ namespace {
 
 constexpr std::int64_t kMostCount = 1 << 20;
 
+std::string how_to_measure() {
+  return "measure: sluice profile MODEL " + flag(Setting::kOutput) + " FILE.json";
+}
+
 void check_version(const JsonObject& object, const std::string& name) {
   if (!object.has("profile"))
     throw Error(ErrorKind::kInvalid, "not a profile")
         .in(name)
         .expected("what sluice profile writes")
         .found("an object without \"profile\"")
-        .fix("measure: sluice profile MODEL " + flag(Setting::kOutput) + " FILE.json");
+        .fix(how_to_measure());
   const std::int64_t version = object.integer("profile", 0, kMostCount);
   if (version < kOldest || version > kVersion)
     throw Error(ErrorKind::kUnsupported, "a profile of another version")
@@ -187,6 +191,15 @@ Profile profile_from_json(const Json& json, const std::string& name) {
   if (object.find("device") != nullptr) profile.device = device_profile_of(object.object("device"));
   profile.ranks = ranks_of(object, profile.model.experts);
   return profile;
+}
+
+Profile read_profile(const std::string& path) {
+  try {
+    return profile_from_json(read_json_file(path), path);
+  } catch (Error& error) {
+    if (error.kind() != ErrorKind::kInvalid || !error.offset()) throw;
+    throw error.fix(how_to_measure());  // its text is no JSON
+  }
 }
 
 bool fits(const Profile& profile, const ProfiledModel& model, const ProfiledMachine& machine) {

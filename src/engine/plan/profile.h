@@ -68,6 +68,8 @@ ProfiledModel profiled_model(const store::Checkpoint& checkpoint, const model::M
 Json to_json(const Profile& profile);
 // Error(kInvalid) naming `name` and the field if one is missing, of another version, negative or not finite.
 Profile profile_from_json(const Json& json, const std::string& name);
+// The same of a file. Error(kNotFound), (kIo), (kInvalid) likewise, and for a file that is no JSON.
+Profile read_profile(const std::string& path);
 // Whether the costs were measured for this model, store and machine.
 bool fits(const Profile& profile, const ProfiledModel& model, const ProfiledMachine& machine);
 // Error(kInvalid) that says what differs, for a profile of another model, store or machine.

@@ -52,7 +52,11 @@ class Verifier {
     struct stat info {};
     if (::stat(store_.c_str(), &info) != 0) {
       if (errno == ENOENT)
-        throw Error(ErrorKind::kNotFound, "no such store").in(store_).fix("check the path");
+        throw Error(ErrorKind::kNotFound, "no such store")
+            .in(store_)
+            .expected("a packed store, NAME.sluice")
+            .found("nothing")
+            .fix("check the path");
       throw io_error("stat", store_, errno);
     }
     if (!S_ISDIR(info.st_mode))

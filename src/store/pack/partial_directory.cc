@@ -25,10 +25,6 @@ bool is_taken(const std::string& path) {
   return ::lstat(path.c_str(), &info) == 0;
 }
 
-Error exists_error(const std::string& target) {
-  return Error(ErrorKind::kInvalid, "exists already").in(target).fix("remove it or choose another name");
-}
-
 void remove_tree(const std::string& path) {
   std::error_code error;
   fs::remove_all(path, error);
@@ -50,7 +46,7 @@ std::string parent_directory(const std::string& path) {
 
 void check_outside(const std::string& target, const std::string& source) {
   const std::string name = without_slashes(target);
-  if (is_taken(name)) throw exists_error(name);
+  if (is_taken(name)) throw name_is_taken(name);
   std::error_code error;
   const fs::path from = fs::canonical(source, error);
   if (error) throw io_error("open", source, error.value());
@@ -74,7 +70,7 @@ PartialDirectory::PartialDirectory(const std::string& target,
   // Another process may finish and rename the directory between our open and our lock: then our lock is on a
   // directory that is no longer called .partial, and we look again.
   for (int attempt = 0; attempt < 10; ++attempt) {
-    if (is_taken(target_)) throw exists_error(target_);
+    if (is_taken(target_)) throw name_is_taken(target_);
     if (::mkdir(path_.c_str(), 0777) != 0 && errno != EEXIST) throw io_error("mkdir", path_, errno);
     fd_ = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (fd_ < 0) {

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/files/file.h"
 
 namespace sluice::store {
 namespace {
@@ -22,11 +23,16 @@ std::vector<std::string> names_in(const std::string& path) {
   const std::unique_ptr<DIR, DirectoryCloser> directory(::opendir(path.c_str()));
   if (directory == nullptr) {
     if (errno == ENOENT)
-      throw Error(ErrorKind::kNotFound, "no such directory").in(path).fix("check the path");
+      throw Error(ErrorKind::kNotFound, "no such directory")
+          .in(path)
+          .expected("a Hugging Face model directory or a NAME.sluice store")
+          .found("nothing")
+          .fix("check the path");
     if (errno == ENOTDIR) {
       throw Error(ErrorKind::kInvalid, "not a directory")
           .in(path)
           .expected("a Hugging Face model directory or a NAME.sluice store")
+          .found(kind_at(path))
           .fix("name the directory, not a file in it");
     }
     throw io_error("opendir", path, errno);

@@ -122,7 +122,12 @@ std::string without_last_slashes(std::string path) {
 struct stat status_of(const std::string& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) == 0) return info;
-  if (errno == ENOENT) throw Error(ErrorKind::kNotFound, "no such directory").in(path).fix("check the name");
+  if (errno == ENOENT)
+    throw Error(ErrorKind::kNotFound, "no such directory")
+        .in(path)
+        .expected("a Hugging Face model directory or a NAME.sluice store")
+        .found("nothing")
+        .fix("check the path");
   throw io_error("stat", path, errno);
 }
 

@@ -267,7 +267,12 @@ void check_not_packed(const std::string& path) {
 void check_has_manifest(const std::string& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) {
-    if (errno == ENOENT) throw Error(ErrorKind::kNotFound, "no such store").in(path).fix("check the path");
+    if (errno == ENOENT)
+      throw Error(ErrorKind::kNotFound, "no such store")
+          .in(path)
+          .expected("a packed store, NAME.sluice")
+          .found("nothing")
+          .fix("check the path");
     throw io_error("stat", path, errno);
   }
   if (!S_ISDIR(info.st_mode))
