@@ -60,7 +60,7 @@ void DeviceStore::release_host(const experts::EventOutcome& host, const experts:
     withdraw(found->second);
     for (const Ticket& ticket : found->second.copies) ticket.event().settled().wait();
     if (!found->second.ready.error()) continue;  // it was in its last chunk
-    if (found->second.stage == Stage::kAhead) {
+    if (found->second.is_in(DeviceStage::kAhead)) {
       ++counters_.wasted;
     } else {
       ++counters_.updates_given_up;
@@ -81,7 +81,7 @@ void DeviceStore::begin(std::uint32_t layer, const experts::DevicePlan& plan) {
     const auto found = experts_.find(eviction.id);
     if (found == experts_.end()) continue;
     if (uses_.contains(eviction.id))
-      found->second.stage = Stage::kPasses;
+      found->second.enter(DeviceStage::kPasses);
     else
       leave(found);
   }
@@ -90,10 +90,10 @@ void DeviceStore::begin(std::uint32_t layer, const experts::DevicePlan& plan) {
     if (found == experts_.end())
       updates_.push_back(update.id);
     else
-      found->second.stage = Stage::kStays;
+      found->second.enter(DeviceStage::kStays);
   }
   for (auto expert = experts_.begin(); expert != experts_.end();) {
-    const bool unused = expert->second.stage == Stage::kAhead && expert->first.layer == layer &&
+    const bool unused = expert->second.is_in(DeviceStage::kAhead) && expert->first.layer == layer &&
                         !uses_.contains(expert->first);
     counters_.wasted += unused ? 1 : 0;
     expert = unused ? drop(expert) : std::next(expert);
@@ -108,11 +108,11 @@ void DeviceStore::begin(std::uint32_t layer, const experts::DevicePlan& plan) {
       drop(found);
       continue;
     }
-    if (found->second.stage == Stage::kAhead)
+    if (found->second.is_in(DeviceStage::kAhead))
       found->second.ready.done() ? ++counters_.useful : ++counters_.late;
     for (const Ticket& ticket : found->second.copies)
       if (ticket) device_.link().promote(ticket);
-    found->second.stage = use.stays ? Stage::kStays : Stage::kPasses;
+    found->second.enter(use.stays ? DeviceStage::kStays : DeviceStage::kPasses);
   }
   returns_.begin();
 }
@@ -135,7 +135,7 @@ bool DeviceStore::has(ExpertId id) const {
 
 bool DeviceStore::stays(ExpertId id) const {
   const auto found = experts_.find(id);
-  return found != experts_.end() && found->second.stage == Stage::kStays;
+  return found != experts_.end() && found->second.is_in(DeviceStage::kStays);
 }
 
 DeviceStore::Use DeviceStore::use_of(Expert& expert, bool low) const {
@@ -161,7 +161,7 @@ DeviceStore::Use DeviceStore::use(ExpertStore::Pin pin) {
     const bool stays = uses_.at(pin.id()).stays;
     make_room();
     ++(stays ? counters_.loads : counters_.streamed);
-    copy(pin.id(), place, Traffic::kDemand, stays ? Stage::kStays : Stage::kPasses);
+    copy(pin.id(), place, Traffic::kDemand, stays ? DeviceStage::kStays : DeviceStage::kPasses);
     found = experts_.find(pin.id());
   }
   const Use use = use_of(found->second, low);
@@ -186,21 +186,22 @@ void DeviceStore::make_room() {
   }
   if (buffers_.any()) return;
   const auto leaves =
-      std::ranges::find_if(experts_, [](const auto& one) { return one.second.stage == Stage::kPasses; });
+      std::ranges::find_if(experts_, [](const auto& one) { return one.second.is_in(DeviceStage::kPasses); });
   SLUICE_CHECK(leaves != experts_.end(), "more experts stay on the device than it has slots");
   drop(leaves);
 }
 
-DeviceStore::Expert& DeviceStore::copy(ExpertId id, const PlacedExpert& place, Traffic traffic, Stage stage) {
+DeviceStore::Expert& DeviceStore::copy(ExpertId id, const PlacedExpert& place, Traffic traffic,
+                                       DeviceStage stage) {
   const DeviceBuffers::Taken buffer = buffers_.take();
-  Expert& expert = experts_[id];
-  expert = {.stage = stage,
-            .buffer = buffer.index,
-            .view = DeviceView::in(buffer.address, place),
-            .copies = {},
-            .was_idle = buffer.idle,
-            .ready = {},
-            .last_use = {}};
+  const auto [at, is_new] = experts_.try_emplace(id);
+  SLUICE_CHECK(is_new, "an expert that has a buffer is copied to another one");
+  Expert& expert = at->second;
+  expert.id = id;
+  expert.buffer = buffer.index;
+  expert.view = DeviceView::in(buffer.address, place);
+  expert.was_idle = buffer.idle;
+  expert.enter(stage);
   SLUICE_CHECK(expert.view.bytes() <= buffers_.bytes_each(), "an expert is larger than its slot");
   const std::byte* const first = place.in_regions() ? place.memory.base : place.memory.view;
   device::Link& link = device_.link();
@@ -220,6 +221,7 @@ void DeviceStore::withdraw(const Expert& expert) {
 DeviceStore::Experts::iterator DeviceStore::drop(Experts::iterator found) {
   Expert& expert = found->second;
   withdraw(expert);
+  expert.enter(DeviceStage::kAbsent);
   buffers_.give(expert.buffer,
                 device::all_of({expert.was_idle, expert.copies[0].event().settled(),
                                 expert.copies[1].event().settled(), expert.last_use.settled()}));
@@ -227,11 +229,12 @@ DeviceStore::Experts::iterator DeviceStore::drop(Experts::iterator found) {
 }
 
 void DeviceStore::leave(Experts::iterator found) {
-  const Expert& expert = found->second;
   if (!host_.expects(found->first)) {
     drop(found);
     return;
   }
+  Expert& expert = found->second;
+  expert.enter(DeviceStage::kAbsent);
   returns_.add({found->first, expert.view, expert.buffer, expert.ready,
                 device::all_of({expert.was_idle, expert.copies[0].event().settled(),
                                 expert.copies[1].event().settled(), expert.last_use.settled()})});
@@ -244,9 +247,10 @@ void DeviceStore::used(ExpertId id, const Event& done) {
   uses_.at(id).computed = true;
   // Launches of a stream follow each other, but not those of two.
   found->second.last_use = device::all_of({found->second.last_use.settled(), done.settled()});
-  if (found->second.stage != Stage::kPasses) return;
+  if (!found->second.is_in(DeviceStage::kPasses)) return;
   uses_.at(id).copied = found->second.ready.settled();
   if (host_.expects(id)) return leave(found);
+  found->second.enter(DeviceStage::kAbsent);
   buffers_.give(found->second.buffer,
                 device::all_of({found->second.was_idle, uses_.at(id).copied, found->second.last_use}));
   experts_.erase(found);
@@ -279,7 +283,7 @@ void DeviceStore::begin_updates() {
     const std::optional<PlacedExpert> place = host_.resident(id);
     if (!place || !buffers_.any()) return false;
     ++counters_.updates;
-    copy(id, *place, Traffic::kUpdate, Stage::kStays);
+    copy(id, *place, Traffic::kUpdate, DeviceStage::kStays);
     return true;
   });
 }
@@ -293,7 +297,7 @@ void DeviceStore::abandon_event() noexcept {
   for (const HeldPin& held : pins_) held.until.wait();
   pins_.clear();
   for (auto expert = experts_.begin(); expert != experts_.end();) {
-    const bool gone = expert->second.stage == Stage::kPasses || expert->second.ready.error().has_value();
+    const bool gone = expert->second.is_in(DeviceStage::kPasses) || expert->second.ready.error().has_value();
     expert = gone ? drop(expert) : std::next(expert);
   }
   uses_.clear();
@@ -314,7 +318,7 @@ void DeviceStore::prefetch(std::span<const ExpertId> ids) {
   const auto named = [&](ExpertId id) { return std::ranges::find(ids, id) != ids.end(); };
   std::size_t ahead = 0;
   for (auto expert = experts_.begin(); expert != experts_.end();) {
-    const bool is_ahead = expert->second.stage == Stage::kAhead;
+    const bool is_ahead = expert->second.is_in(DeviceStage::kAhead);
     const bool unwanted = is_ahead && !named(expert->first) && !uses_.contains(expert->first);
     counters_.wasted += unwanted ? 1 : 0;
     ahead += is_ahead && !unwanted ? 1 : 0;
@@ -327,7 +331,7 @@ void DeviceStore::prefetch(std::span<const ExpertId> ids) {
     if (!place) continue;
     ++counters_.prefetches;
     ++ahead;
-    copy(id, *place, Traffic::kPrefetch, Stage::kAhead);
+    copy(id, *place, Traffic::kPrefetch, DeviceStage::kAhead);
   }
 }
 

@@ -2,7 +2,6 @@
 // Carries out the plans of experts/device_plan.h and makes none itself. SPEC §3.2, §3.5, §3.6.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -16,6 +15,7 @@
 #include "fetch/device/device_buffers.h"
 #include "fetch/device/device_returns.h"
 #include "fetch/device/device_view.h"
+#include "fetch/device/expert_on_device.h"
 #include "fetch/memory/expert_store.h"
 
 namespace sluice::fetch {
@@ -112,26 +112,14 @@ class DeviceStore {
   std::uint32_t slots() const { return slots_; }
 
  private:
-  enum class Stage : std::uint8_t {
-    kStays,   // in a slot
-    kPasses,  // of the running event: goes when its launch is queued
-    kAhead,   // was prefetched
-  };
-  struct Expert {
-    Stage stage = Stage::kPasses;
-    std::uint32_t buffer = 0;
-    DeviceView view;
-    std::array<device::Ticket, 2> copies;  // of its regions
-    device::Event was_idle;                // the buffer, before
-    device::Event ready, last_use;
-  };
-  using Experts = std::map<experts::ExpertId, Expert>;
+  using Expert = ExpertOnDevice;
+  using Experts = std::map<experts::ExpertId, Expert>;  // those that are not absent
   struct HeldPin {
     ExpertStore::Pin pin;
     device::Event until;
   };
 
-  Expert& copy(experts::ExpertId id, const PlacedExpert& place, device::Traffic traffic, Stage stage);
+  Expert& copy(experts::ExpertId id, const PlacedExpert& place, device::Traffic traffic, DeviceStage stage);
   void withdraw(const Expert& expert);
   void make_room();                                  // a buffer, if none is free
   Experts::iterator drop(Experts::iterator expert);  // its buffer is idle when all that uses it is done

@@ -1,0 +1,39 @@
+// The state of one expert in DeviceStore. Only for DeviceStore's own files.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdint>
+
+#include "base/error.h"
+#include "device/event.h"
+#include "device/link.h"
+#include "experts/core/ids.h"
+#include "fetch/device/device_stage.h"
+#include "fetch/device/device_view.h"
+
+namespace sluice::fetch {
+
+struct ExpertOnDevice {
+  experts::ExpertId id;
+  std::uint32_t buffer = 0;
+  DeviceView view;
+  std::array<device::Ticket, 2> copies;  // of its regions
+  device::Event was_idle;                // the buffer, before
+  device::Event ready, last_use;
+
+  bool is_in(DeviceStage stage) const { return stage_ == stage; }
+  // A step that is not legal trips a check. Where the expert is in that stage, there is no step.
+  void enter(DeviceStage next) {
+    SLUICE_CHECK(next == stage_ || may_follow(stage_, next),
+                 fmt::format("expert {}/{} goes from {} to {}", id.layer, id.index, stage_name(stage_),
+                             stage_name(next)));
+    stage_ = next;
+  }
+
+ private:
+  DeviceStage stage_ = DeviceStage::kAbsent;
+};
+
+}  // namespace sluice::fetch
