@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Finds what pages and comments cite and the repository does not have.
+"""Finds what pages and comments cite and the repository does not have, and prose of pages that is hard to read.
 
     tools/check_docs.py [ROOT]
 
 Checked are relative links of Markdown files with their #sections; `docs/X.md` anywhere in sources, tools and pages; sections that are
-cited with a page, as in `docs/X.md, "Errors"` or `docs/X.md, section 4.1`; and sections of the specification (`SPEC §1.7`). Prints one
-line for each fault and fails if there is one.
+cited with a page, as in `docs/X.md, "Errors"` or `docs/X.md, section 4.1`; and sections of the specification (`SPEC §1.7`). In Markdown
+files no sentence begins with "Of" (CONTRIBUTING.md), and no line has more than 200 columns, except in tables and examples. Prints one line
+for each fault and fails if there is one.
 """
 import os
 import re
@@ -18,6 +19,8 @@ LINK = re.compile(r"(?<!!)!?\[[^\]\n]*\]\(([^)\s]+)\)")
 PAGE = re.compile(r"(?<![\w/.-])docs/[\w./-]+?\.(?:md|svg|png)\b")
 # A page by its path or, in docs/, by its name alone; behind it, maybe through the bracket of a link, one section or two.
 SECTION = re.compile(r"(?<![\w/-])((?:docs/)?[\w-]+\.md)`?\)?,? (?:\"([^\"\n]{3,80})\"|sections? (\d+(?:\.\d+)?)(?: and (\d+(?:\.\d+)?))?)")
+MOST_COLUMNS = 200
+OF = re.compile(r"(?<!\")\bOf\b(?!\")")  # a capital stands nowhere else than where a sentence begins
 SPEC = re.compile(r"\bSPEC(?:\.md)?(?:\]\(SPEC\.md\))? ?§ ?(\d+(?:\.\d+)?)")
 
 
@@ -87,6 +90,14 @@ def link_faults(name, text, pages):
             yield f"{at}: links to {target}, and {path} has no such section"
 
 
+def prose_faults(name, text):
+    for number, line in enumerate(without_code(text).split("\n"), 1):
+        if OF.search(line):
+            yield f'{name}:{number}: a sentence begins with "Of": name its subject first'
+        if len(line) > MOST_COLUMNS and not line.lstrip().startswith("|"):
+            yield f"{name}:{number}: has {len(line)} columns: break it behind at most {MOST_COLUMNS}"
+
+
 def cited_faults(name, text, pages):
     # A comment that goes on in the next line is one text; as many characters are left, so that positions stay.
     joined = re.sub(r"\n[ \t]*(?://+|#)?[ \t]?", lambda m: " " + "\0" * (len(m[0]) - 1), text).replace("\0", "")
@@ -121,13 +132,14 @@ def faults(root):
         text = read(os.path.join(root, name))
         if name.endswith(".md"):
             yield from link_faults(name, text, pages)
+            yield from prose_faults(name, text)
         yield from cited_faults(name, text, pages)
 
 
 def main():
     root = sys.argv[1] if len(sys.argv) > 1 else os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     found = list(faults(root))
-    print("\n".join(found) if found else "every page and section that is cited is there")
+    print("\n".join(found) if found else "every page and section that is cited is there, and pages read well")
     sys.exit(1 if found else 0)
 
 

@@ -55,6 +55,20 @@ class Check(unittest.TestCase):
     def test_examples_in_code_blocks_are_no_links(self):
         self.assertEqual(self.faults(**{"README.md": "    [a](gone.md)\n\n```\n[b](gone.md)\n```\n"}), [])
 
+    def test_a_sentence_that_begins_with_of_is_named(self):
+        for text in ("Of two, one.", "One. Of two, one.", "- Of two", "**Of two** one", "| one. Of two |", "(Of two)", "# Of two", "Why: Of two", "> Of two"):
+            self.assertEqual(self.faults(**{"README.md": f"\n{text}\n"}), ['README.md:2: a sentence begins with "Of": name its subject first'], text)
+        for text in ('No sentence begins with "Of".', "One of two.", "Often. Offsets.", "`x`\n\n    Of code\n\n```\nOf code\n```"):
+            self.assertEqual(self.faults(**{"README.md": text + "\n"}), [], text)
+        self.assertEqual(self.faults(**{"src_a.cc": "// Of comments another test knows.\n"}), [])
+
+    def test_a_long_line_is_named_unless_it_is_of_a_table_or_an_example(self):
+        just = "é" * 200
+        self.assertEqual(self.faults(**{"README.md": f"{just}\n\n{just}x\n"}), ["README.md:3: has 201 columns: break it behind at most 200"])
+        self.assertEqual(self.faults(**{"docs_other.md": f"- {just}\n"}), ["docs/other.md:1: has 202 columns: break it behind at most 200"])
+        for kept in (f"| {just} |", f"  | {just} |", f"    {just}", f"```\n{just}x\n```"):
+            self.assertEqual(self.faults(**{"README.md": kept + "\n"}), [], kept[:9])
+
     def test_every_page_and_section_that_this_repository_cites_is_there(self):
         self.assertEqual(list(check_docs.faults(ROOT)), [])
 
