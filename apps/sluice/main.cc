@@ -138,8 +138,8 @@ void check_empty_words(const std::vector<std::string>& words) {
   }
 }
 
-// The command that the first word names; all of them where it names none, for the help and for errors. What the others
-// would declare is no part of a run's budget then.
+// The command that the first word names; all of them where it names none, for the help and for errors. What
+// the others would declare is no part of a run's budget then.
 void add_commands(Command& app, const std::string& first) {
   const auto* const named = std::ranges::find(kCommands, first, &CommandRow::name);
   if (named != std::end(kCommands)) return named->add(app);

@@ -337,8 +337,8 @@ TEST_F(NativeChunkTest, AnyNumberOfCodesComesBack) {
 }
 
 TEST_F(NativeChunkTest, GaussianWeightsCostLittleMoreThanTheirEntropy) {
-  // Rows differ, as they do in trained models. One matrix takes 0.120 bits more with a deviation of 0.003 between
-  // matrices, so that one in two hundred is above the bound; the mean of eight is not.
+  // Rows differ, as they do in trained models. One matrix takes 0.120 bits more with a deviation of 0.003
+  // between matrices, so that one in two hundred is above the bound; the mean of eight is not.
   const TileShape shape{512, 2048};
   constexpr int kMatrices = 8;
   std::normal_distribution<float> normal;
