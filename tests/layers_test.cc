@@ -152,7 +152,7 @@ const std::map<std::string, std::vector<Room>> kRooms = {
       {"prefetch", {"core", "cache", "routing"}},
       {"placement", {"core"}},
       {".", {"core", "cache", "routing", "schedule", "prefetch", "placement"}}}},
-    {"fetch", {{".", {}}, {"memory", {"."}}, {"device", {".", "memory"}}}},
+    {"fetch", {{".", {}}, {"dense", {"."}}, {"memory", {"."}}, {"device", {".", "memory"}}}},
     {"kernels",
      {{".", {}},
       {"lanes", {}},

@@ -81,6 +81,36 @@ TEST_F(RunDevice, TheDensePartMayBeThereToo) {
   EXPECT_NE(wrong.err.find("host, device or auto"), std::string::npos) << wrong.err;
 }
 
+// The least budget that a refusal names, in MiB.
+double least_of(const std::string& command) {
+  const std::string refusal = run(command + " --memory 1MiB").err, before = "at least ";
+  const std::size_t at = refusal.find(before);
+  EXPECT_NE(at, std::string::npos) << refusal;
+  return at == std::string::npos ? 0 : std::stod(refusal.substr(at + before.size()));
+}
+
+// Dense weights go there in parts: the host never has the output head, of 64 MiB, as a whole.
+TEST_F(RunDevice, TheDensePartThereTakesLittleOfTheHost) {
+  Json config = Json::parse(content_of(kModel + "/config.json"));
+  config["vocab_size"] = 131072;
+  config["tie_word_embeddings"] = false;
+  std::ofstream(file("large.json")) << config;
+  const std::string model = file("large"), packed = file("large.sluice");
+  ASSERT_EQ(run("synth " + file("large.json") + " --layers 2 -q -o " + model).code, 0);
+  ASSERT_EQ(run("pack " + model + " -q -o " + packed).code, 0);
+  for (const std::string& which : {model, packed, packed + " --dense packed"}) {
+    SCOPED_TRACE(which);
+    const std::string request = "run " + which + " --tokens 5,6,7 -n 4 --temp 0 --ignore-eos --chunk 16 -q",
+                      device = kUnpaced + " --device-memory 160MiB --placement device --dense-on ";
+    const double here = least_of(request + device + "host"), there = least_of(request + device + "device");
+    EXPECT_LE(there, here - 30);
+    const std::string budget = " --memory " + std::to_string(static_cast<int>(there) + 2) + "MiB";
+    const Json ran = run_json(request + device + "device" + budget);
+    EXPECT_LE(ran["memory"]["accounted"], ran["memory"]["budget"]);
+    EXPECT_EQ(ran["tokens"], run_json(request + " --memory 512MiB")["tokens"]);
+  }
+}
+
 // What such a device takes says nothing about this program.
 TEST_F(RunDevice, CommandsWithoutATableNameTheDevice) {
   const std::string device = kUnpaced + ",dilate=3 --memory " + memory(48), eval = "eval " + kModel + device,

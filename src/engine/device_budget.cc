@@ -6,7 +6,7 @@
 #include "base/machine/thread_pool.h"
 #include "device/first_fit.h"
 #include "engine/engine_device.h"
-#include "engine/forward/dense_weights.h"
+#include "engine/forward/dense/dense_weights.h"
 #include "engine/forward/unit/device_unit.h"
 #include "engine/session/kv_pool.h"
 #include "fetch/device/device_store.h"

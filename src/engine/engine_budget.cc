@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/machine/system_memory.h"
 #include "base/setting.h"
-#include "engine/forward/dense_weights.h"
+#include "engine/forward/dense/dense_weights.h"
 #include "engine/forward/embedding.h"
 #include "engine/session/sequence.h"
 #include "kernels/products/format_kernels.h"

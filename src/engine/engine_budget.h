@@ -8,7 +8,7 @@
 
 #include "codec/matrix_format.h"
 #include "device/accountant.h"
-#include "engine/forward/dense_choice.h"
+#include "engine/forward/dense/dense_choice.h"
 #include "engine/forward/workspace.h"
 #include "engine/plan/engine_plan.h"
 #include "engine/plan/memory_plan.h"

@@ -17,7 +17,7 @@
 #include "engine/engine.h"
 #include "engine/engine_budget.h"
 #include "engine/engine_device.h"
-#include "engine/forward/dense_weights.h"
+#include "engine/forward/dense/dense_weights.h"
 #include "engine/forward/embedding.h"
 #include "engine/forward/measure_profile.h"
 #include "engine/forward/models/models.h"

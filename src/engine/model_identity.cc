@@ -10,7 +10,7 @@
 #include "device/accountant.h"
 #include "device/space.h"
 #include "engine/engine.h"
-#include "engine/forward/dense_weights.h"
+#include "engine/forward/dense/dense_weights.h"
 #include "engine/run_report.h"
 #include "fetch/weight_files.h"
 #include "model/architecture.h"

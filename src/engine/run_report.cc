@@ -37,9 +37,7 @@ const experts::LossGuard* RunReport::loss_guard() const { return decider.policie
 
 std::uint64_t RunReport::scheduler_fallbacks() const { return decider.policies().scheduler->fallbacks(); }
 
-std::uint64_t RunReport::decision_hash() const {
-  return experts::decision_hash(decider.policies());
-}
+std::uint64_t RunReport::decision_hash() const { return experts::decision_hash(decider.policies()); }
 
 std::size_t RunReport::caches() const { return decider.policies().residencies.size(); }
 

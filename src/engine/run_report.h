@@ -34,8 +34,8 @@ class WeightFiles;
 
 namespace sluice::engine {
 
-struct DenseChoice;  // engine/forward/dense_choice.h
-class DenseWeights;  // engine/forward/dense_weights.h
+struct DenseChoice;  // engine/forward/dense/dense_choice.h
+class DenseWeights;  // engine/forward/dense/dense_weights.h
 class Embedding;     // engine/forward/embedding.h
 class EngineDevice;  // engine/engine_device.h
 struct EnginePlan;   // engine/plan/engine_plan.h

@@ -5,8 +5,8 @@
 #include <memory>
 #include <span>
 
-#include "engine/forward/dense_weights.h"
-#include "fetch/row_table.h"
+#include "engine/forward/dense/dense_weights.h"
+#include "fetch/dense/row_table.h"
 #include "tokenizer/text/token_id.h"
 
 namespace sluice::engine {

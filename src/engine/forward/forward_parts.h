@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "base/error.h"
-#include "engine/forward/dense_weights.h"
+#include "engine/forward/dense/dense_weights.h"
 #include "engine/forward/embedding.h"
 #include "engine/forward/layer_run.h"
 #include "engine/forward/moe_block.h"

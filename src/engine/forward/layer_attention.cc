@@ -2,7 +2,7 @@
 #include <array>
 #include <optional>
 
-#include "engine/forward/dense_weights.h"
+#include "engine/forward/dense/dense_weights.h"
 #include "engine/forward/layer_run.h"
 #include "engine/forward/workspace.h"
 #include "engine/session/sequence.h"

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "base/error.h"
-#include "engine/forward/dense_weights.h"
+#include "engine/forward/dense/dense_weights.h"
 #include "engine/forward/embedding.h"
 #include "engine/forward/moe_block.h"
 #include "engine/forward/workspace.h"

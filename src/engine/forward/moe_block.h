@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/stopwatch.h"
-#include "engine/forward/dense_weights.h"
+#include "engine/forward/dense/dense_weights.h"
 #include "engine/forward/expert_rows.h"
 #include "engine/forward/predictor.h"
 #include "engine/forward/router_scores.h"

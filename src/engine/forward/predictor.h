@@ -6,7 +6,7 @@
 #include <memory>
 #include <string_view>
 
-#include "engine/forward/dense_weights.h"
+#include "engine/forward/dense/dense_weights.h"
 #include "engine/forward/router_scores.h"
 #include "engine/forward/workspace.h"
 #include "engine/session/step.h"

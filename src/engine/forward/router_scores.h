@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/forward/dense_weights.h"
+#include "engine/forward/dense/dense_weights.h"
 #include "engine/forward/workspace.h"
 #include "engine/session/step.h"
 #include "experts/routing/router.h"

@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 #include "engine/engine.h"
-#include "engine/forward/dense_choice.h"
-#include "engine/forward/dense_weights.h"
+#include "engine/forward/dense/dense_choice.h"
+#include "engine/forward/dense/dense_weights.h"
 #include "engine/run_report.h"
 #include "engine/watch/statistics.h"
 #include "experts/layer_decider.h"

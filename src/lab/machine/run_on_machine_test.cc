@@ -8,8 +8,8 @@
 #include <random>
 
 #include "engine/engine.h"
-#include "engine/forward/dense_choice.h"
-#include "engine/forward/dense_weights.h"
+#include "engine/forward/dense/dense_choice.h"
+#include "engine/forward/dense/dense_weights.h"
 #include "engine/plan/engine_plan.h"
 #include "engine/plan/options.h"
 #include "engine/run_report.h"

@@ -1,4 +1,4 @@
-#include "engine/forward/dense_choice.h"
+#include "engine/forward/dense/dense_choice.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "engine/forward/dense_choice.h"
+#include "engine/forward/dense/dense_choice.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

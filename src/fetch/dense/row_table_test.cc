@@ -1,4 +1,4 @@
-#include "fetch/row_table.h"
+#include "fetch/dense/row_table.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

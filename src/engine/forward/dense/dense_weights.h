@@ -10,8 +10,8 @@
 
 #include "codec/matrix_format.h"
 #include "device/device.h"
-#include "fetch/dense_loader.h"
-#include "fetch/row_table.h"
+#include "fetch/dense/dense_loader.h"
+#include "fetch/dense/row_table.h"
 #include "kernels/ops/floats.h"
 #include "kernels/products/input_form.h"
 #include "model/architecture.h"

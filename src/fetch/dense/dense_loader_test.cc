@@ -1,10 +1,11 @@
-#include "fetch/dense_loader.h"
+#include "fetch/dense/dense_loader.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -13,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/files/scratch_directory.h"
+#include "fetch/dense/dense_parts.h"
 #include "model/pack_plan.h"
 #include "store/pack/pack.h"
 #include "store/pack/testing.h"
@@ -84,8 +86,32 @@ class DenseLoaderTest : public ::testing::Test {
     return loaded;
   }
 
+  // The planes of the tensor that parts make up; the second one is as large as the tensor's buffer.
+  std::array<std::vector<std::byte>, 2> load_by_parts(const std::string& path, PartForm form,
+                                                      const FetchOptions& options = {}) {
+    const auto checkpoint = store::open_checkpoint(path);
+    WeightFiles files(*checkpoint, options);
+    PieceDecoder decoder(files, pool_, best_isa(), checkpoint->codec());
+    const store::StoredPiece piece = checkpoint->locate({"w", 0, kRows * kCols});
+    device::Accountant accountant(64 * kMiB);
+    std::array<std::vector<std::byte>, 2> planes;
+    parts_ = 0;
+    load_in_parts(piece, form, files, decoder, accountant, [&](const TensorPart& part) {
+      std::vector<std::byte>& plane = planes.at(part.plane);
+      plane.resize(std::max(plane.size(), part.at + part.bytes.size()));
+      std::memcpy(plane.data() + part.at, part.bytes.data(), part.bytes.size());
+      ++parts_;
+    });
+    EXPECT_EQ(accountant.used(), 0u);
+    EXPECT_EQ(accountant.peak(), accountant.peak(device::Account::kStaging));
+    EXPECT_EQ(accountant.peak(), parts_staging_bytes(piece, form));
+    EXPECT_LT(accountant.peak(), 6 * kMiB);  // of about 10
+    return planes;
+  }
+
   sluice::testing::ScratchDirectory scratch_;
   std::vector<std::uint16_t> words_;
+  std::size_t parts_ = 0;
   ThreadPool pool_{2};
   device::Accountant accountant_{64 * kMiB};
   Bytes most_staged_ = 0;
@@ -98,6 +124,52 @@ TEST_F(DenseLoaderTest, WordsAreTheFilesFromDirectoryAndStores) {
     ASSERT_EQ(loaded.elements, words_.size());
     EXPECT_EQ(std::memcmp(loaded.data, words_.data(), words_.size() * 2), 0) << path;
   }
+}
+
+TEST_F(DenseLoaderTest, PartsMakeUpTheTensor) {
+  for (const std::string& path :
+       {scratch_.path() + "/model", packed("none"), packed("native"), packed("zstd"), packed("lz4")})
+    for (const IoMode io : {IoMode::kDirect, IoMode::kMmap}) {
+      FetchOptions options;
+      options.io = io;
+      const auto [words, none] = load_by_parts(path, PartForm::kWords, options);
+      EXPECT_GT(parts_, 3u);
+      ASSERT_EQ(words.size(), words_.size() * 2) << path;
+      EXPECT_EQ(std::memcmp(words.data(), words_.data(), words.size()), 0) << path;
+      EXPECT_TRUE(none.empty());
+    }
+}
+
+TEST_F(DenseLoaderTest, PartsMakeUpTheStoredForm) {
+  const std::string path = packed("native");
+  const auto [plane, chunks] = load_by_parts(path, PartForm::kStored);
+  EXPECT_GT(parts_, 6u);
+  const PackedPiece whole = std::move(load_packed_pieces(path).front());
+  const std::byte* const buffer = whole.buffer.data();
+  ASSERT_EQ(plane.size(), whole.place.planes[0].bytes);
+  EXPECT_EQ(std::memcmp(plane.data(), buffer + whole.place.planes[0].place, plane.size()), 0);
+  for (const codec::PlaneChunk& chunk : whole.place.chunks) {
+    ASSERT_LE(chunk.place + chunk.bytes, chunks.size());
+    EXPECT_EQ(std::memcmp(chunks.data() + chunk.place, buffer + chunk.place, chunk.bytes), 0);
+  }
+}
+
+TEST_F(DenseLoaderTest, AFailedReadOfAPartIsAnError) {
+  const std::pair<std::string, PartForm> cases[] = {{scratch_.path() + "/model", PartForm::kWords},
+                                                    {packed("zstd"), PartForm::kWords},
+                                                    {packed("native"), PartForm::kStored}};
+  for (const auto& [path, form] : cases)
+    for (int failing = 1; failing <= 3; ++failing) {
+      int reads = 0;
+      FetchOptions options;
+      options.wrap_reader = [&](std::unique_ptr<DiskReader> inner) {
+        return make_faulty_reader(std::move(inner),
+                                  [&](const DiskRead&) { return ++reads == failing ? EIO : 0; });
+      };
+      EXPECT_THAT([&] { load_by_parts(path, form, options); },
+                  ::testing::ThrowsMessage<Error>(HasSubstr("bytes failed")))
+          << path << " " << failing;
+    }
 }
 
 TEST_F(DenseLoaderTest, AnyFailedReadIsAnErrorAndLeavesNothingCharged) {
@@ -193,7 +265,9 @@ TEST_F(DenseLoaderTest, AFlippedBitAnywhereIsFound) {
       flip();
       EXPECT_THROW(load(path), Error) << at;
       EXPECT_EQ(accountant_.used(), 0u);
+      EXPECT_THROW(load_by_parts(path, PartForm::kWords), Error) << at;
       if (codec == "native") {
+        EXPECT_THROW(load_by_parts(path, PartForm::kStored), Error) << at;
         try {
           load_packed_pieces(path);
           ADD_FAILURE() << at;
@@ -235,8 +309,15 @@ TEST_F(DenseLoaderTest, AnImpossibleChunkOfAPackedPieceIsNamed) {
   }
   files::write_file(path + "/manifest.json", manifest);
   files::write_file(path + "/dense.bin", dense);
-  // Damage of the codes is looked for only after a product has found some.
+  // Damage of the codes is looked for only after a product has found some, unless the bytes go elsewhere.
   const files::DamagedChunk damaged = files::damage_chunk(path, "w", files::Damage::kCodes);
+  try {
+    load_by_parts(path, PartForm::kStored);
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.where(), damaged.file);
+    EXPECT_EQ(error.offset(), damaged.bytes.offset);
+  }
   std::vector<PackedPiece> loaded = load_packed_pieces(path);
   const auto checkpoint = store::open_checkpoint(path);
   WeightFiles weights(*checkpoint, {});

@@ -51,8 +51,9 @@ struct PackedPiece {
   PiecePlace place;
 };
 
-// Bytes that load_packed charges for this piece, which must have its own columns.
+// Bytes that load_packed charges for this piece, which must have its own columns; and its places in there.
 Bytes packed_bytes(const store::StoredPiece& piece);
+PiecePlace packed_place(const store::StoredPiece& piece);
 
 // Reads pieces in place, each while the one before it is checked, except the codes of their exponents, which
 // nobody decodes before they are used. Otherwise as load_piece; Error(kCorrupt) also names the tensor.

@@ -1,10 +1,11 @@
-#include "fetch/row_table.h"
+#include "fetch/dense/row_table.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "base/error.h"
 #include "fetch/checked_hash.h"
+#include "fetch/dense/layout_reads.h"
 
 namespace sluice::fetch {
 namespace {
@@ -21,11 +22,6 @@ Bytes range_bytes(const RowLayout& layout) {
 std::uint64_t kept_rows(const RowLayout& layout) {
   return std::min(layout.rows, std::clamp(layout.rows / kKeptShare, kLeastKept, kMostKept));
 }
-
-struct DrainAtEnd {
-  WeightFiles& files;
-  ~DrainAtEnd() { files.drain(); }
-};
 
 }  // namespace
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/bytes.h"
-#include "engine/forward/dense_weights.h"
+#include "engine/forward/dense/dense_weights.h"
 #include "engine/plan/profile.h"
 
 namespace sluice::engine {

@@ -1,0 +1,32 @@
+// Reads of whole layouts: begun, waited for, and one after the other beside the work on what has come.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+
+#include "device/host_buffer.h"
+#include "fetch/piece_layout.h"
+#include "fetch/weight_files.h"
+
+namespace sluice::fetch {
+
+// At its end nothing is in flight. Declare it behind the buffers, so that it ends before they go.
+struct DrainAtEnd {
+  WeightFiles& files;
+  ~DrainAtEnd() { files.drain(); }
+};
+
+void start_read(const PieceLayout& layout, WeightFiles& files, std::byte* buffer);
+// Waits for all runs of the layout; nothing else may be in flight. Error(kIo), (kCorrupt).
+void finish_read(const PieceLayout& layout, WeightFiles& files);
+
+// Reads layouts 0 … count − 1, each into one half of `halves` while handle() works on the one before it in
+// the other half. A single layout needs no second half. No read may be in flight in files.reader().
+// Error(kIo), (kCorrupt), and what handle() throws.
+void read_in_turns(WeightFiles& files, const device::HostBuffer& halves, std::size_t count,
+                   const std::function<PieceLayout(std::size_t)>& layout_of,
+                   const std::function<void(std::size_t, const PieceLayout&, const std::byte*)>& handle);
+// What `halves` must have if no layout reads more than `most`.
+Bytes halves_bytes(Bytes most, std::size_t count);
+
+}  // namespace sluice::fetch
