@@ -35,7 +35,7 @@ class Setting {
       kEmbeddingCommon, kScope, kPools, kExpertBytes, kWindow, kDelta, kDemote, kHalfLife, kMemoryExperts,
       kShape, kModel, kBudget, kQuick, kAhead, kGateInputs, kRoutingLayers, kRouting, kDeviceMemory,
       kDeviceSlots, kDeviceCache, kWSize, kUSize, kDevice, kPrefetchSize, kResidual, kDenseOn, kDeviceKeep,
-      kTiers;
+      kTiers, kAlpha, kMerge, kRenorm;
 
   static constexpr char kMarkBegin = '\x1e';  // a control character, which no text of ours has otherwise
 
@@ -169,7 +169,10 @@ inline constexpr Setting Setting::kResidual{116};
 inline constexpr Setting Setting::kDenseOn{117};
 inline constexpr Setting Setting::kDeviceKeep{118};
 inline constexpr Setting Setting::kTiers{119};
-inline constexpr std::size_t kSettings = 120;
+inline constexpr Setting Setting::kAlpha{120};
+inline constexpr Setting Setting::kMerge{121};
+inline constexpr Setting Setting::kRenorm{122};
+inline constexpr std::size_t kSettings = 123;
 
 std::string mark(Setting setting);
 std::string operator+(std::string text, Setting setting);

@@ -127,6 +127,9 @@ constexpr SettingNames kNames = {{
     {Setting::kDenseOn, "--dense-on", "dense_on"},
     {Setting::kDeviceKeep, "--device-keep", "device_keep"},
     {Setting::kTiers, "--tiers", "tiers"},
+    {Setting::kAlpha, "--alpha", "alpha"},
+    {Setting::kMerge, "--merge", "merge"},
+    {Setting::kRenorm, "--renorm", "renorm"},
 }};
 
 constexpr bool in_order(const SettingNames& names) {

@@ -154,6 +154,11 @@ void check_combination(const Combination& combination) {
     refuse("a limit on misses changes the selection, which the router recorded does not allow",
            Setting::kRouter, std::string(rule), "use the router cache-prior, or no limit");
   }
+  if (combination.constraint != ConstraintMode::kNone && rule == "smoe") {
+    refuse("a limit on misses and the router smoe both replace experts", Setting::kConstraint,
+           std::string(constraint_name(combination.constraint)),
+           "use the router cache-prior, or give " + Setting::kConstraint + " none");
+  }
   if (combination.loss_limited) check_loss_limit(combination, rule);
   const bool by_lambda =
       combination.constraint == ConstraintMode::kBoost || combination.constraint == ConstraintMode::kAdaptive;

@@ -18,6 +18,7 @@ constexpr std::string_view kZipMoeBaselines = "ZipMoE (arXiv 2601.21198) 6; SPEC
 constexpr std::string_view kMoeInfinity = "MoE-Infinity (arXiv 2401.14361); SPEC 1.10";
 constexpr std::string_view kSliceMoe = "SliceMoE; SPEC 4.3, 4.6";
 constexpr std::string_view kCacheAware = "SliceMoE, after the works it cites; SPEC 4.5";
+constexpr std::string_view kSmoe = "SMoE (arXiv 2508.18983) Alg. 1; SPEC 2.2";
 constexpr std::string_view kDali = "DALI Alg. 2; SPEC 3.5";
 constexpr std::string_view kDaliSplit = "DALI Alg. 1, appendix A.2; SPEC 3.3";
 constexpr std::string_view kZipMoeScheduling = "ZipMoE (arXiv 2601.21198) Alg. 1; SPEC 1.5";
@@ -92,6 +93,7 @@ constexpr RouterPolicy kRouters[] = {
     {.name = "exact", .make = make_exact_router, .source = "the model's own; SPEC 0"},
     {.name = "cache-prior", .make = make_cache_prior_router, .source = kCacheAware, .lossy = true},
     {.name = "cumsum", .make = make_cumsum_router, .source = kCacheAware, .lossy = true},
+    {.name = "smoe", .make = make_smoe_router, .source = kSmoe, .lossy = true, .joint = true},
     {.name = "recorded",
      .make = make_recorded_router,
      .source = "ours, for benchmarks",

@@ -49,6 +49,7 @@ struct RouterPolicy {
   std::unique_ptr<Router> (*make)(const RouterConfig&);
   std::string_view source;
   bool lossy = false;  // may select experts that the model would not
+  bool joint = false;  // chooses for all tokens of a step together: what a token gets depends on the others
   // Plays RouterConfig::script, in prompts, too: for benchmarks. What it does depends on no residency.
   bool scripted = false;
 };

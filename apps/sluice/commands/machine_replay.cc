@@ -85,6 +85,7 @@ lab::MachineReplaySettings settings_of(const MachineRequest& request, const Mach
   settings.router = chosen.router->name;
   settings.cache = chosen.cache->name;
   settings.cache_aware = options.cache_aware;
+  settings.smoe = options.smoe;
   settings.precision = chosen.precision;
   settings.constraint = chosen.limits;
   if (chosen.limits.mode != experts::ConstraintMode::kHard)
@@ -137,6 +138,7 @@ Json row_json(const Row& row) {
           {"replaced", result.replaced},
           {"violations", result.violations},
           {"lambda", settings.router == "cache-prior" ? Json(result.lambda) : Json()},
+          {"alpha", settings.router == "smoe" ? Json(settings.smoe.alpha) : Json()},
           {"routing",
            {{"tokens", result.changes.tokens},
             {"changed_tokens", result.changes.changed_tokens},
@@ -251,8 +253,8 @@ void add_machine_flags(Command& command, MachineFlags& flags) {
       ->group(group);
   command
       .add_option(Setting::kRouter, &flags.router,
-                  "exact (the default), cache-prior, cumsum; those that change routing need a trace with all "
-                  "logits")
+                  "exact (the default), cache-prior, cumsum, smoe; those that change routing need a trace with "
+                  "all logits")
       ->group(group);
   command
       .add_option(

@@ -31,6 +31,7 @@ void check_effects(const SliceFlags& flags, const engine::EngineOptions& options
   const bool low = precision == experts::PrecisionMode::kLow;
   const bool counted = options.critical.kind == CriticalRule::Kind::kFixedTopC;
   const bool by_slices = chosen.cache->sliced;
+  const bool smoe = chosen.router->name == "smoe";
   const bool adaptive = chosen.limits.mode == ConstraintMode::kAdaptive;
   const InitialSlices initial = options.slices.initial;
   const struct {
@@ -61,7 +62,10 @@ void check_effects(const SliceFlags& flags, const engine::EngineOptions& options
        "the router cache-prior"},
       {Setting::kEta, !flags.eta.empty(), adaptive, Setting::kConstraint + " adaptive"},
       {Setting::kCumsumP, !flags.p.empty(), chosen.router->name == "cumsum", Setting::kRouter + " cumsum"},
-      {Setting::kTopJ, flags.top_j.has_value(), chosen.router->lossy && !chosen.router->scripted,
+      {Setting::kAlpha, !flags.alpha.empty(), smoe, Setting::kRouter + " smoe"},
+      {Setting::kMerge, !flags.merge.empty(), smoe, Setting::kRouter + " smoe"},
+      {Setting::kRenorm, !flags.renorm.empty(), smoe, Setting::kRouter + " smoe"},
+      {Setting::kTopJ, flags.top_j.has_value(), chosen.router->lossy && !chosen.router->scripted && !smoe,
        "the router cache-prior or cumsum"},
   };
   for (const auto& [setting, given, acts, needs] : all) {

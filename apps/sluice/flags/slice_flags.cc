@@ -1,6 +1,7 @@
 #include "flags/slice_flags.h"
 
 #include <charconv>
+#include <cmath>
 
 #include "base/error.h"
 #include "base/setting.h"
@@ -142,10 +143,49 @@ void add_slice_flags(Command& command, SliceFlags& flags) {
                   "Probability of the experts that cumsum looks at; default: 0.9")
       ->group(limits);
   command
+      .add_option(Setting::kAlpha, &flags.alpha,
+                  "How near to the last expert that a token would get (0.25: within a quarter of its score) "
+                  "smoe replaces experts that are not in memory by such that are; default: 0.25")
+      ->group(limits);
+  command
+      .add_option(Setting::kMerge, &flags.merge,
+                  "Whether smoe lets the tokens of a step share the experts that must be read: on, off; "
+                  "default: on")
+      ->group(limits);
+  command
+      .add_option(
+          Setting::kRenorm, &flags.renorm,
+          "How smoe weights a token's experts: model (by the model's rule), mass (that they sum up to "
+          "what its own would), none (by their scores); default: model")
+      ->group(limits);
+  command
       .add_option(Setting::kTopJ, &flags.top_j, "A token's best experts that are never replaced; default: 0")
       ->check(whole_number(Setting::kTopJ, 0, 65535))
       ->group(limits);
 }
+
+namespace {
+
+void set_smoe_rules(const SliceFlags& flags, experts::SmoeRules& rules) {
+  if (!flags.alpha.empty()) {
+    const char* const end = flags.alpha.data() + flags.alpha.size();
+    const auto [next, error] = std::from_chars(flags.alpha.data(), end, rules.alpha);
+    if (error != std::errc() || next != end || !std::isfinite(rules.alpha) || rules.alpha < 0)
+      throw Error(ErrorKind::kUsage, "value out of range")
+          .in(Setting::kAlpha)
+          .expected("a number of at least 0, such as 0.25")
+          .found("\"" + flags.alpha + "\"");
+  }
+  if (!flags.merge.empty() && flags.merge != "on" && flags.merge != "off")
+    throw Error(ErrorKind::kUsage, "unknown name")
+        .in(Setting::kMerge)
+        .expected("on or off")
+        .found("\"" + flags.merge + "\"");
+  rules.merge = flags.merge != "off";
+  if (!flags.renorm.empty()) rules.renorm = experts::smoe_renorm(flags.renorm);
+}
+
+}  // namespace
 
 void set_slice_options(const SliceFlags& flags, engine::EngineOptions& options) {
   if (!flags.precision.empty()) {
@@ -175,6 +215,7 @@ void set_slice_options(const SliceFlags& flags, engine::EngineOptions& options) 
   read_share(Setting::kEta, flags.eta, options.limits.eta);
   read_share(Setting::kCumsumP, flags.p, options.cache_aware.p);
   if (flags.top_j) options.cache_aware.top_j = static_cast<std::uint32_t>(*flags.top_j);
+  set_smoe_rules(flags, options.smoe);
   if (!flags.lsb_miss.empty()) options.slices.rules.lsb_miss = experts::lsb_miss_rule(flags.lsb_miss);
   read_share(Setting::kLsbReserve, flags.lsb_reserve, options.slices.rules.lsb_reserve);
   if (!flags.warmup.empty()) options.slices.initial = experts::initial_slices(flags.warmup);
@@ -194,6 +235,7 @@ void set_max_loss(const SliceFlags& flags, const std::string& path, engine::Engi
                                              {Setting::kConstraint, !flags.constraint.empty()},
                                              {Setting::kLambda, !flags.lambda.empty()},
                                              {Setting::kCumsumP, !flags.p.empty()},
+                                             {Setting::kAlpha, !flags.alpha.empty()},
                                              {Setting::kRouter, !options.router.empty()},
                                              {Setting::kPreset, !options.preset.empty()}};
   for (const auto& [setting, given] : chosen)

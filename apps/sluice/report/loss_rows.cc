@@ -63,6 +63,12 @@ std::string contract_line(const engine::RunReport& run) {
       percent(estimate.high), percent(estimate.precision), percent(estimate.routing), percent(estimate.both));
 }
 
+// The router, and the number that decides how much it changes.
+std::string router_text(const engine::PolicyPlan& policies) {
+  if (policies.router->name != "smoe") return std::string(policies.router->name);
+  return fmt::format("smoe, alpha {:.4g} (uncalibrated)", policies.smoe.alpha);
+}
+
 }  // namespace
 
 std::vector<ReportRow> loss_rows(const engine::RunReport& run) {
@@ -80,7 +86,7 @@ std::vector<ReportRow> loss_rows(const engine::RunReport& run) {
     const auto tokens = static_cast<double>(routing.tokens);
     rows.push_back({"routing", fmt::format("{}: while decoding, {:.1f} % of tokens' sets changed, {} experts "
                                            "substituted, {:.2f} % of all scores lost",
-                                           run.policies.router->name,
+                                           router_text(run.policies),
                                            100 * ratio(static_cast<double>(routing.changed_tokens), tokens),
                                            routing.substituted, 100 * ratio(routing.mass_lost, tokens))});
   }

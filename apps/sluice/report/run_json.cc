@@ -124,6 +124,10 @@ Json losses_json(const engine::RunReport& run) {
                      {"changed_tokens", routing.changed_tokens},
                      {"substituted", routing.substituted},
                      {"mass_lost", routing.mass_lost}};
+  if (run.policies.router->name == "smoe") {
+    json["routing"]["alpha"] = run.policies.smoe.alpha;
+    json["routing"]["calibrated"] = false;  // nobody has measured what alpha costs this model
+  }
   if (const std::string played = run.policies.played(); !played.empty()) json["routing"]["played"] = played;
   if (run.checkpoint.slices())
     json["slices"] = slices_json(run);

@@ -111,6 +111,7 @@ void complete(PolicyPlan& policies, Keep keep, const ModelFacts& facts) {
   check_policies(policies, facts.family);
   policies.precision.critical.validate(facts.top_k);
   policies.cache_aware.validate_for(facts.experts);
+  policies.smoe.validate();
   policies.kept = kept_parts(keep, policies, facts);
   experts::ConstraintConfig& limits = policies.limits;
   if (limits.mode != experts::ConstraintMode::kHard) limits.lambda = policies.cache_aware.lambda;
@@ -253,6 +254,7 @@ PolicyPlan choose_policies(const EngineOptions& options, bool packed_states, boo
   plan.limits = options.limits;
   plan.limits.mode = options.constraint.value_or(preset.constraint);
   plan.cache_aware = options.cache_aware;
+  plan.smoe = options.smoe;
   plan.slices = options.slices;
   plan.slices.warmup.rho = options.rho.value_or(experts::usual_rho(precision));
   plan.contract = options.contract;

@@ -65,6 +65,7 @@ struct PolicyPlan {
   experts::PrecisionRule precision;  // kFull: no slices
   experts::ConstraintConfig limits;
   experts::CacheAwareRules cache_aware;
+  experts::SmoeRules smoe;
   experts::SlicesConfig slices;
   std::optional<experts::LossContract> contract;
   std::shared_ptr<const experts::RoutingScript> script;  // for the router recorded, else null

@@ -148,6 +148,7 @@ struct EngineOptions {
   // says why it is small); other modes use cache_aware's.
   experts::ConstraintConfig limits{.lambda = 0.1};
   experts::CacheAwareRules cache_aware;  // for routers that prefer resident experts
+  experts::SmoeRules smoe;               // for the router smoe
   // For the router recorded: what it plays, fitted to the model.
   std::shared_ptr<const experts::RoutingScript> script;
   experts::SlicesConfig slices;  // for slice-lru; rho, if unset, follows from …

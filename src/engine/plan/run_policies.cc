@@ -27,6 +27,7 @@ experts::LayerPolicies make_policies(const PolicyPlan& plan, const model::MoeCon
       {.select = {moe.top_k, moe.groups, moe.top_groups, moe.capacity},
        .combine = {moe.renormalise, moe.renormalise_epsilon, moe.renormalise ? 1.0f : moe.routed_scale},
        .cache_aware = plan.cache_aware,
+       .smoe = plan.smoe,
        .constraint = policies.constraint.get(),
        .script = plan.script.get()});
   policies.scheduler = plan.scheduler->make();

@@ -241,7 +241,8 @@ TEST_P(EveryRouter, KeepsTheRulesOfARouting) {
     }
     EXPECT_EQ(changes.substituted, substituted);
     EXPECT_NEAR(changes.mass_lost, lost, 1e-12);
-    if (GetParam().scripted) continue;  // prompts are played, too
+    if (GetParam().joint) GTEST_SKIP() << "what a token gets depends on the other tokens of its step";
+  if (GetParam().scripted) continue;  // prompts are played, too
     // Routers leave prompts as the model routes them.
     scores.prompt = true;
     router->route(scores.view(), residents, routing);

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "experts/routing/router.h"
+#include "experts/routing/smoe_rules.h"
 
 namespace sluice::experts {
 
@@ -26,6 +27,7 @@ struct RouterConfig {
   SelectRule select = {};
   CombineRule combine = {};
   CacheAwareRules cache_aware = {};
+  SmoeRules smoe = {};
   // Non-owning, must outlive the router; null: no constraint. A constraint with a lambda of its own overrides
   // the one of the rules.
   MissConstraint* constraint = nullptr;
@@ -36,6 +38,8 @@ struct RouterConfig {
 std::unique_ptr<Router> make_exact_router(const RouterConfig& config);
 std::unique_ptr<Router> make_cache_prior_router(const RouterConfig& config);
 std::unique_ptr<Router> make_cumsum_router(const RouterConfig& config);
+// Error(kUsage) under a constraint, (kUnsupported) for a model whose experts have a limited capacity.
+std::unique_ptr<Router> make_smoe_router(const RouterConfig& config);
 // Error(kUsage) without a script, (kUnsupported) for a model whose experts have a limited capacity.
 std::unique_ptr<Router> make_recorded_router(const RouterConfig& config);
 

@@ -12,24 +12,9 @@
 
 #include "experts/routing/router.h"
 #include "experts/routing/score_classes.h"
+#include "experts/routing/smoe_rules.h"
 
 namespace sluice::experts {
-
-// How the weights of a set follow from its scores.
-enum class SmoeRenorm : std::uint8_t {
-  kModel,  // the model's rule on the final set
-  kMass,   // the weights sum up to what those of the model's own choice would
-  kNone,   // the scores themselves
-};
-
-struct SmoeRules {
-  double alpha = 0.25;  // how far above or below the border beta a score may lie; at least 0
-  // Experts of few tokens that must be loaded give way to experts that must be loaded for more tokens.
-  bool merge = true;
-  // As the paper prints the rule: shows its defects, and serves nothing else. Sets have any number of
-  // experts.
-  bool printed = false;
-};
 
 // The scores of a layer's tokens. Non-owning; (T, N) is row after row.
 struct SmoeInput {

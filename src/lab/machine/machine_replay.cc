@@ -36,6 +36,7 @@ void check(const RoutedSteps& steps, const SlicedModel& model, const MachineRepl
                               .slices = &settings.slices});
   settings.precision.critical.validate(model.top_k());
   settings.cache_aware.validate_for(model.experts());
+  settings.smoe.validate();
   const auto shape = [](std::uint32_t layers, std::uint32_t experts, std::uint32_t k) {
     return fmt::format("{} sparse layers of {} experts, top {}", layers, experts, k);
   };
@@ -83,6 +84,7 @@ experts::LayerPolicies policies_of(const RoutedSteps& steps, const MachineReplay
   experts::RouterConfig router;
   router.select.top_k = steps.top_k;
   router.cache_aware = settings.cache_aware;
+  router.smoe = settings.smoe;
   router.constraint =
       settings.constraint.mode == experts::ConstraintMode::kNone ? nullptr : policies.constraint.get();
   policies.router = experts::find_router(settings.router).make(router);

@@ -26,6 +26,7 @@ struct MachineReplaySettings {
   std::string cache = "slice-lru";
   std::string router = "exact";
   experts::CacheAwareRules cache_aware = {};
+  experts::SmoeRules smoe = {};
   experts::PrecisionRule precision = {};
   experts::ConstraintConfig constraint = {};  // the replay sets the views
   experts::SlicesConfig slices = {};          // for slice-lru

@@ -1,0 +1,30 @@
+#include "experts/routing/smoe_rules.h"
+
+#include <cmath>
+#include <string>
+
+#include "base/error.h"
+#include "base/setting.h"
+#include "experts/core/value_names.h"
+
+namespace sluice::experts {
+namespace {
+
+constexpr std::string_view kRenorms[] = {"model", "mass", "none"};  // by value
+
+}  // namespace
+
+SmoeRenorm smoe_renorm(std::string_view name) {
+  return value_named<SmoeRenorm>(Setting::kRenorm, kRenorms, name);
+}
+std::string_view smoe_renorm_name(SmoeRenorm renorm) { return kRenorms[static_cast<std::size_t>(renorm)]; }
+
+void SmoeRules::validate() const {
+  if (std::isfinite(alpha) && alpha >= 0) return;
+  throw Error(ErrorKind::kUsage, "value out of range")
+      .in(Setting::kAlpha)
+      .expected("a number of at least 0, such as 0.25")
+      .found(std::to_string(alpha));
+}
+
+}  // namespace sluice::experts

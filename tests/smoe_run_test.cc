@@ -1,0 +1,87 @@
+// The router `smoe` through the built program: what alpha 0 leaves alone, what a larger one saves and says, and
+// what is refused.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "base/json/json.h"
+#include "bundled_model.h"
+
+namespace {
+
+using sluice::Json;
+using sluice::program::kModel;
+using sluice::program::Outcome;
+using sluice::program::run;
+using sluice::program::run_json;
+using ::testing::HasSubstr;
+
+// Two fifths of all experts stay in memory, and nothing is read ahead: what is decided is the same at every start.
+std::string story(const std::string& more) {
+  return "run " + kModel +
+         " -p 'Once upon a time' -n 60 --temp 0 --ignore-eos --memory 64MiB --capacity 10MiB --prefetch "
+         "none " +
+         more;
+}
+
+Json routing_of(const Json& ran) { return ran.at("experts").at("routing"); }
+
+TEST(SmoeRun, AlphaZeroIsExact) {
+  const Json exact = run_json(story("")), zero = run_json(story("--router smoe --alpha 0"));
+  EXPECT_EQ(exact.at("text"), zero.at("text"));
+  EXPECT_EQ(exact.at("decisions"), zero.at("decisions"));
+  EXPECT_EQ(routing_of(zero).at("substituted").get<int>(), 0);
+}
+
+TEST(SmoeRun, ALargerAlphaReplacesMoreReadsLessAndSaysSo) {
+  double bytes = 1e18;
+  int substituted = -1;
+  for (const std::string alpha : {"0", "0.1", "0.25", "0.6"}) {
+    SCOPED_TRACE(alpha);
+    const Json ran = run_json(story("--router smoe --alpha " + alpha));
+    const Json routing = routing_of(ran);
+    EXPECT_EQ(routing.at("router").get<std::string>(), "smoe");
+    EXPECT_EQ(std::to_string(routing.at("alpha").get<double>()), std::to_string(std::stod(alpha)));
+    EXPECT_FALSE(routing.at("calibrated").get<bool>());
+    EXPECT_GT(routing.at("substituted").get<int>(), substituted);
+    EXPECT_LT(ran.at("experts").at("decode").at("bytes_read").get<double>(), bytes);
+    substituted = routing.at("substituted").get<int>();
+    bytes = ran.at("experts").at("decode").at("bytes_read").get<double>();
+  }
+  const Outcome shown = run(story("--router smoe"));
+  EXPECT_EQ(shown.code, 0);
+  EXPECT_THAT(shown.err, HasSubstr("smoe, alpha 0.25 (uncalibrated)"));
+}
+
+TEST(SmoeRun, OneBudgetGivesOneTextWhateverTheThreads) {
+  const Json one = run_json(story("--router smoe --threads 1")),
+             two = run_json(story("--router smoe --threads 2"));
+  EXPECT_EQ(one.at("text"), two.at("text"));
+  EXPECT_EQ(one.at("decisions"), two.at("decisions"));
+}
+
+TEST(SmoeRun, WhatMakesNoSenseIsRefused) {
+  const struct {
+    const char *flags, *says;
+  } all[] = {
+      {"--alpha 0.1", "--router smoe"},
+      {"--router cache-prior --merge off", "--router smoe"},
+      {"--router smoe --alpha -1", "at least 0"},
+      {"--router smoe --alpha nan", "at least 0"},
+      {"--router smoe --alpha much", "at least 0"},
+      {"--router smoe --merge maybe", "on or off"},
+      {"--router smoe --renorm sum", "model, mass, none"},
+      {"--router smoe --top-j 2", "cache-prior or cumsum"},
+      {"--router smoe --constraint hard", "both replace experts"},
+  };
+  for (const auto& [flags, says] : all) {
+    SCOPED_TRACE(flags);
+    const Outcome refused = run(story(flags));
+    EXPECT_EQ(refused.code, 2);
+    EXPECT_THAT(refused.err, HasSubstr(says));
+    EXPECT_EQ(refused.out, "");
+  }
+}
+
+}  // namespace
