@@ -93,7 +93,7 @@ void Engine::Impl::make_decider(experts::LayerPolicies policies) {
                    : device_ ? profile_->device_costs()
                              : profile_->costs();
   if (plan_.second_unit) policies.costs.device = plan_.second_unit->costs;
-  if (device_) device_->put_policies(*policies_, experts_->sizes(), policies);
+  if (device_) device_->put_policies(*policies_, policies);
   decider_ = std::make_unique<experts::LayerDecider>(
       std::move(policies), experts::SparseShape{model_.config.sparse_layers(),
                                                 static_cast<std::uint32_t>(model_.config.moe.top_k)});

@@ -50,9 +50,8 @@ EngineDevice::EngineDevice(const EnginePlan& plan, const UnitParts& parts, const
       most_tokens_(static_cast<std::uint32_t>(parts.tokens)),
       seed_(plan.seed),
       slot_form_(plan.device->slot_form),
-      expert_bytes_(parts.store.bytes_per_expert()),
       memory_(plan_of(*plan.device, needs)) {
-  check_speed(spec_, expert_bytes_);
+  check_speed(spec_, parts.store.bytes_per_expert());
   device::EmulatedOptions options;
   options.spec = spec_;
   options.memory = memory_.budget;
@@ -97,8 +96,7 @@ UnitShape EngineDevice::shape() const {
   return {.experts = experts_, .top_k = top_k_, .slots = memory_.slots, .buffers = memory_.staging_slots};
 }
 
-void EngineDevice::put_policies(const PolicyPlan& plan, const experts::ExpertSizes& sizes,
-                                experts::LayerPolicies& policies) {
+void EngineDevice::put_policies(const PolicyPlan& plan, experts::LayerPolicies& policies) {
   rests_ = plan.device_may_rest && device_helps_nowhere(policies.costs, shape(), most_tokens_);
   if (rests_) policies.placement = experts::find_placement("cpu").make();
   experts::DevicePolicies& device = policies.device.emplace();
@@ -115,9 +113,7 @@ void EngineDevice::put_policies(const PolicyPlan& plan, const experts::ExpertSiz
                                    .experts = experts_,
                                    .top_k = top_k_,
                                    .slots = memory_.slots,
-                                   .slot = expert_bytes_,
-                                   .seed = seed_},
-                                  sizes);
+                                   .seed = seed_});
 }
 
 }  // namespace sluice::engine

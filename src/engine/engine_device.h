@@ -26,11 +26,10 @@ class EngineDevice {
   // memory of the device that would do, (kUsage), (kIo).
   EngineDevice(const EnginePlan& plan, const UnitParts& parts, const DeviceNeeds& needs);
 
-  // Adds what decides about it to the host's policies, which have the costs. `sizes` must outlive them.
-  // Where nobody has said what it is to do, and it helps in no step, it is left alone: the host computes
-  // everything, and nothing stays there. Call once, before begin().
-  void put_policies(const PolicyPlan& plan, const experts::ExpertSizes& sizes,
-                    experts::LayerPolicies& policies);
+  // Adds what decides about it to the host's policies, which have the costs. Where nobody has said what it is
+  // to do, and it helps in no step, it is left alone: the host computes everything, and nothing stays there.
+  // Call once, before begin().
+  void put_policies(const PolicyPlan& plan, experts::LayerPolicies& policies);
   bool rests() const { return rests_; }
   UnitShape shape() const;
   DeviceUnit& unit() { return *unit_; }
@@ -63,7 +62,6 @@ class EngineDevice {
   const std::uint32_t most_tokens_;
   const std::uint64_t seed_;
   const SlotChoice slot_form_;
-  const Bytes expert_bytes_;
   std::unique_ptr<device::Device> device_;
   DeviceMemoryPlan memory_;
   std::unique_ptr<DeviceUnit> unit_;

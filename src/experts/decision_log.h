@@ -41,7 +41,7 @@ struct DecisionSetting {
   struct Device {
     std::string cache, placement;
     std::string scope;                    // of its caches
-    Bytes capacity = 0;                   // bytes of each of them
+    Bytes capacity = 0;                   // slots of each of them (device_caches.h)
     std::optional<std::uint32_t> slots;   // PlacementCosts::slots
     std::uint32_t buffers = kAnyBuffers;  // HybridWork::buffers
     std::string prefill = {};  // placement of prompts of `prefill_from` tokens or more; empty: as all

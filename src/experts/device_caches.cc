@@ -1,11 +1,12 @@
 #include "experts/device_caches.h"
 
+#include "experts/core/equal_sizes.h"
 #include "experts/registry.h"
 
 namespace sluice::experts {
 
-std::vector<std::unique_ptr<Residency>> make_device_caches(const DeviceCaches& setting,
-                                                           const ExpertSizes& sizes) {
+std::vector<std::unique_ptr<Residency>> make_device_caches(const DeviceCaches& setting) {
+  static const EqualSizes kOneSlotEach{{.full = 1}};
   const std::uint32_t caches = find_cache(setting.cache).whole_layers ? 1 : setting.layers;
   const std::uint32_t layers = setting.layers / caches;
   std::vector<std::unique_ptr<Residency>> made;
@@ -14,8 +15,8 @@ std::vector<std::unique_ptr<Residency>> make_device_caches(const DeviceCaches& s
     config.layers = {i, layers, setting.experts};
     config.workload = setting.workload;
     config.workload.top_k = setting.top_k;
-    made.push_back(std::make_unique<Residency>(make_cache(setting.cache, config), sizes,
-                                               Bytes{setting.slots} * layers * setting.slot, Tier::kDevice));
+    made.push_back(std::make_unique<Residency>(make_cache(setting.cache, config), kOneSlotEach,
+                                               Bytes{setting.slots} * layers, Tier::kDevice));
   }
   return made;
 }

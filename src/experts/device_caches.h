@@ -1,4 +1,7 @@
 // The caches of a device, made alike for a run and for its replay. SPEC §3.5, §10 (G11).
+//
+// They count slots, not bytes: each slot has room for the largest expert, and holds one, however small. So no
+// more experts stay than there are slots.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +18,11 @@ struct DeviceCaches {
   std::string cache;                                 // of the registry
   std::uint32_t layers = 0, experts = 0, top_k = 0;  // sparse layers, experts of each, of a token
   std::uint32_t slots = 0;                           // of each layer
-  Bytes slot = 1;                                    // what a slot holds, in the unit of the sizes
   std::uint64_t seed = 0;
   WorkloadConfig workload = {};  // its top_k is set here
 };
 
-// One for each layer; for caches that keep whole layers one for all of them, of as many slots. `sizes` must
-// outlive them. Error(kUsage).
-std::vector<std::unique_ptr<Residency>> make_device_caches(const DeviceCaches& setting,
-                                                           const ExpertSizes& sizes);
+// One for each layer; for caches that keep whole layers one for all of them, of as many slots. Error(kUsage).
+std::vector<std::unique_ptr<Residency>> make_device_caches(const DeviceCaches& setting);
 
 }  // namespace sluice::experts

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <memory>
 #include <optional>
 
@@ -82,24 +81,16 @@ class HybridReplay {
     return settings_.sizes != nullptr ? *settings_.sizes : counted_;
   }
 
-  // Sizes of the whole experts of all layers, and of the largest.
-  struct Whole {
-    Bytes all = 0, largest = 0;
-  };
-  Whole whole() const {
-    Whole whole;
+  Bytes whole_experts() const {  // of all layers
+    Bytes all = 0;
     for (std::uint32_t layer = 0; layer < steps_.layers; ++layer)
-      for (std::uint32_t e = 0; e < steps_.experts; ++e) {
-        const Bytes bytes =
-            sizes().bytes({static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(e)}).full;
-        whole.all += bytes;
-        whole.largest = std::max(whole.largest, bytes);
-      }
-    return whole;
+      for (std::uint32_t e = 0; e < steps_.experts; ++e)
+        all += sizes().bytes({static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(e)}).full;
+    return all;
   }
 
   Bytes host_capacity() const {
-    return settings_.host.capacity.value_or(whole().all / (settings_.host.by_layer ? steps_.layers : 1));
+    return settings_.host.capacity.value_or(whole_experts() / (settings_.host.by_layer ? steps_.layers : 1));
   }
 
   experts::LayerPolicies policies() const {
@@ -127,10 +118,8 @@ class HybridReplay {
                                                       .experts = steps_.experts,
                                                       .top_k = steps_.top_k,
                                                       .slots = settings_.slots,
-                                                      .slot = whole().largest,
                                                       .seed = settings_.seed,
-                                                      .workload = settings_.workload},
-                                                     sizes());
+                                                      .workload = settings_.workload});
     return policies;
   }
 

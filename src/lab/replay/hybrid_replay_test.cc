@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <iostream>
+#include <set>
 #include <string>
 
 #include "base/error.h"
@@ -118,6 +120,37 @@ TEST(HybridReplay, EveryPresetRunsAndRepeats) {
   }
   std::cout << ran << " presets\n";
   EXPECT_GE(ran, 15);
+}
+
+// The experts of the trace differ in size. A slot holds any of them, so no more stay than there are slots,
+// and decisions are those of experts that are all alike.
+TEST(HybridReplay, ADeviceHoldsOneExpertASlotWhateverItsSize) {
+  MadeUpTrace trace(kSeed, kSteps, 0);
+  const trace::TraceSizes sizes = trace.header().sizes.value();
+  const RoutedSteps steps = read_routed_steps(trace);
+  for (const char* cache : {"lru", "fifo", "lfu", "workload-window-unconditional", "hybrimoe"})
+    for (const std::uint32_t slots : {1u, 5u}) {
+      SCOPED_TRACE(std::string(cache) + " of " + std::to_string(slots));
+      std::set<experts::ExpertId> there;
+      std::size_t most = 0;
+      const auto watch = [&](const RoutedStep&, const experts::LayerDecision& decision,
+                             const experts::DeviceDecider& device) {
+        if (most == 0)
+          for (const experts::DeviceUpdate& first : device.start()) there.insert(first.id);
+        for (const experts::DeviceUse& use : decision.device->uses)
+          if (use.stays) there.insert(use.id);
+        for (const experts::Eviction& gone : decision.device->evicted) there.erase(gone.id);
+        for (const experts::DeviceUpdate& update : decision.device->updates) there.insert(update.id);
+        most = std::max(most, there.size());
+      };
+      HybridSettings settings{.placement = "device", .device_cache = cache, .slots = slots, .costs = costs()};
+      const HybridResult alike = replay_hybrid(steps, settings);
+      settings.sizes = &sizes;
+      const HybridResult found = replay_hybrid(steps, settings, {}, {}, watch);
+      EXPECT_LE(most, 3 * slots);
+      EXPECT_GT(most, 2 * slots);
+      EXPECT_EQ(found.decode.counts.hits, alike.decode.counts.hits);
+    }
 }
 
 // The better the prediction, the less is waited for.

@@ -1,0 +1,69 @@
+// The caches of a device hold as many experts as there are slots, whatever their sizes.
+#include "experts/device_caches.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <iostream>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "experts/registry.h"
+
+namespace sluice::experts {
+namespace {
+
+constexpr std::uint32_t kLayers = 3, kExperts = 12, kTopK = 3, kSlots = 4;
+
+DeviceCaches setting_of(const CachePolicy& policy) {
+  DeviceCaches setting{.cache = std::string(policy.name),
+                       .layers = kLayers,
+                       .experts = kExperts,
+                       .top_k = kTopK,
+                       .slots = kSlots};
+  setting.workload.popularity.assign(kLayers, std::vector<double>(kExperts, 1));
+  return setting;
+}
+
+TEST(DeviceCaches, HoldOneExpertASlot) {
+  constexpr std::uint64_t kSeed = 19;
+  std::mt19937_64 random(kSeed);
+  int kinds = 0;
+  for (const CachePolicy& policy : cache_policies()) {
+    if (policy.oracle || policy.pooled || policy.sliced) continue;
+    SCOPED_TRACE(policy.name);
+    const auto caches = make_device_caches(setting_of(policy));
+    ASSERT_EQ(caches.size(), policy.whole_layers ? 1u : kLayers);
+    for (const auto& cache : caches) {
+      EXPECT_EQ(cache->tier(), Tier::kDevice);
+      EXPECT_EQ(cache->capacity(), kSlots * kLayers / caches.size());
+      cache->start();
+    }
+    std::size_t most = 0;
+    for (int event = 0; event < 300; ++event) {
+      const auto layer = static_cast<std::uint16_t>(event % kLayers);
+      std::vector<ExpertId> used;
+      std::vector<std::uint32_t> tokens, all(kExperts);
+      for (std::uint16_t e = 0; e < kExperts; ++e) {
+        if (random() % 3 != 0) continue;
+        used.push_back({layer, e});
+        tokens.push_back(static_cast<std::uint32_t>(1 + random() % 3));
+        all[e] = tokens.back();
+      }
+      const std::vector<float> scores(kExperts, 1.0f / kExperts);
+      Residency& cache = *caches[caches.size() == 1 ? 0 : layer];
+      cache.on_event(used, scores, tokens, {},
+                     {.layer = layer, .step = StepKind::kDecode, .layer_tokens = all});
+      EXPECT_EQ(cache.used(), cache.resident().size());
+      most = std::max(most, cache.resident().size());
+    }
+    EXPECT_EQ(most, policy.keeps || policy.starts ? kSlots * kLayers / caches.size() : 0u);
+    ++kinds;
+  }
+  std::cout << "seed " << kSeed << ", " << kinds << " caches\n";
+  EXPECT_GE(kinds, 10);
+}
+
+}  // namespace
+}  // namespace sluice::experts
