@@ -96,7 +96,10 @@ Profile Engine::Impl::measure(const MeasureOptions& options) {
 }
 
 DeviceProfile Engine::Impl::measured_device(const MeasureTools& tools, const MeasureOptions& options) {
-  return measure_device(tools, device_->unit(), device_->name(), plan_.device->copies_packed, options);
+  DeviceProfile profile =
+      measure_device(tools, device_->unit(), device_->name(), plan_.device->copies_packed, options);
+  profile.full_duplex = device_->spec().full_duplex;
+  return profile;
 }
 
 void Engine::Impl::measure_with(const std::function<void(const MeasureTools&)>& measure) {

@@ -211,6 +211,7 @@ std::uint64_t hash_of(const ExpertCosts& costs) {
   for (const double value : {device.transfer, device.sync, device.policy, device.launch, device.predict,
                              device.stream_switch, device.row})
     add(value);
+  if (!device.full_duplex) add(1);
   return hash;
 }
 

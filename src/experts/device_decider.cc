@@ -10,7 +10,7 @@
 namespace sluice::experts {
 
 DeviceDecider::DeviceDecider(DevicePolicies& policies, Placement& placement, const ExpertCosts& costs)
-    : policies_(policies), placement_(placement), costs_(costs) {
+    : policies_(policies), placement_(placement), costs_(costs), clock_(costs.device.full_duplex) {
   for (const auto& residency : policies.residencies) {
     SLUICE_CHECK(residency->tier() == Tier::kDevice, "the device's residency is of another tier");
     for (const Update& one : residency->start().updates)

@@ -90,6 +90,15 @@ void DeviceProfile::put_costs(experts::ExpertCosts& costs) const {
   costs.device.sync = sync.median;
   costs.device.predict = predict.median;
   costs.device.row = static_cast<double>(row) / busy.bytes_per_s;
+  costs.device.full_duplex = full_duplex;
+}
+
+std::string_view duplex_name(bool full) { return full ? "full" : "half"; }
+
+bool full_duplex_of(const JsonObject& link) {
+  const std::string name = link.string_or("duplex", "full");
+  if (name != "full" && name != "half") link.fail("duplex", "full or half");
+  return name == "full";
 }
 
 Json to_json(const DeviceProfile& profile) {
@@ -99,7 +108,10 @@ Json to_json(const DeviceProfile& profile) {
           {"row", profile.row},
           {"host", to_json(profile.host)},
           {"run", to_json(profile.run)},
-          {"link", {{"idle", to_json(profile.idle)}, {"busy", to_json(profile.busy)}}},
+          {"link",
+           {{"idle", to_json(profile.idle)},
+            {"busy", to_json(profile.busy)},
+            {"duplex", duplex_name(profile.full_duplex)}}},
           {"attention", to_json(profile.attention)},
           {"predict", to_json(profile.predict)},
           {"sync", to_json(profile.sync)}};
@@ -117,6 +129,7 @@ DeviceProfile device_profile_of(const JsonObject& object) {
           .run = rising_times(object, "run"),
           .idle = link_speed_of(link.object("idle")),
           .busy = link_speed_of(link.object("busy")),
+          .full_duplex = full_duplex_of(link),
           .attention = rising_times(object, "attention"),
           .predict = measured_of(object.object("predict")),
           .sync = measured_of(object.object("sync"))};

@@ -42,6 +42,7 @@ struct DeviceProfile {
   TimesOfTokens host;     // computing one expert on the host, while the device copies and computes …
   TimesOfTokens run;      // … and on the device, while the host computes. Times do not fall with the tokens
   LinkSpeed idle, busy;   // host to device, alone and beside the host's experts; decisions use `busy`
+  bool full_duplex = true;  // the link carries both ways at once
   TimesOfTokens attention;  // what a step has beside routed experts and head, for each sparse layer
   Measured predict;         // scores of the next layer for one token
   Measured sync;            // a few bytes, down to the host
@@ -56,6 +57,10 @@ Measured measured_of(const JsonObject& object);
 // An array of {"tokens", "median", "spread"}, ascending by tokens.
 Json to_json(const TimesOfTokens& times);
 TimesOfTokens times_of_tokens(const JsonObject& object, const std::string& key);
+
+// "full" "half": whether a link carries both ways at once, in an object where `duplex` may be missing.
+std::string_view duplex_name(bool full);
+bool full_duplex_of(const JsonObject& link);
 
 Json to_json(const DeviceProfile& profile);
 // Error(kInvalid) naming the field if one is missing, negative, not finite, or falls where it must not.

@@ -116,6 +116,7 @@ TEST(Profile, ADeviceThatIsWrongIsOneErrorThatNamesTheField) {
   EXPECT_THAT(with("/device/link/idle/latency_s", -1), HasSubstr("latency_s"));
   EXPECT_THAT(with("/device/run", Json::array()), HasSubstr("at least one"));
   EXPECT_THAT(with("/device/view", "bits"), HasSubstr("words or packed"));
+  EXPECT_THAT(with("/device/link/duplex", "both"), HasSubstr("full or half"));
 }
 
 TEST(TimesOfTokens, NoiseIsMadeMonotone) {

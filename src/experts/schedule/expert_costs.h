@@ -30,6 +30,7 @@ struct DeviceCosts {
   double predict = 0;        // predicting the next layer, where a policy asks for it …
   double stream_switch = 0;  // … and each change to the stream that predicts, and back
   double row = 0;            // the host's output for one token of one expert, up to the device
+  bool full_duplex = true;   // the link carries both ways at once
 };
 
 // All in one unit of time (SPEC §1.3).

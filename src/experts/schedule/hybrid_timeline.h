@@ -11,8 +11,9 @@
 // The device works in order: a loaded expert waits for its transfer, and the experts behind it wait, too. The
 // link carries loads first, then the host's rows, then prefetches, then updates; copies are cut into small
 // chunks, so a transfer gives way at once to one of a higher class and later goes on where it was. What is
-// left of it when its layer has ended goes on in the next one. The link is full duplex: returns, experts that
-// leave the device for the host's memory, go up beside all that, one after the other.
+// left of it when its layer has ended goes on in the next one. Returns are experts that leave the device for
+// the host's memory: on a link that is full duplex they go up beside all that, one after the other; on one
+// that is half duplex they share its one lane (link_lane.h), and are sent as updates are.
 //
 // Times are doubles in any one unit. Pure: no clock but its own. It never tells a device how long to take.
 #pragma once
@@ -23,6 +24,7 @@
 #include <vector>
 
 #include "experts/core/ids.h"
+#include "experts/schedule/link_lane.h"
 
 namespace sluice::experts {
 
@@ -77,23 +79,12 @@ struct HybridTimes {
   double end = 0;        // the next layer's gate
 };
 
-// A prefetch or update that the link has brought.
-struct LinkArrival {
-  ExpertId id;
-  double time = 0;
-  bool is_update = false;
-};
-
-// How long the link was busy, by what it carried.
-struct LinkUse {
-  double loads = 0, rows = 0, prefetches = 0, updates = 0;
-  double returns = 0;  // upwards, beside the others
-};
-
 // One per run. For each layer decide(), perhaps receive(), then run(). Allocates nothing once it has seen
 // the largest layer and the longest queue. Thread-compatible.
 class HybridTimeline {
  public:
+  explicit HybridTimeline(bool full_duplex = true) : full_duplex_(full_duplex) {}
+
   // The host decides the layer whose gate has just ended. Returns when it has decided; the link is followed
   // up to then.
   double decide(const HybridCosts& costs);
@@ -118,54 +109,33 @@ class HybridTimeline {
   std::span<const double> load_arrivals() const { return load_arrivals_; }
   std::span<const double> load_ends() const { return load_ends_; }
   // Since the last decide() began, in order. Valid until the next decide().
-  std::span<const LinkArrival> arrivals() const { return arrivals_; }
+  std::span<const LinkArrival> arrivals() const { return lanes_[0].arrivals(); }
 
   // The layer that was run last; valid until the next decide().
   const HybridTimes& times() const { return times_; }
 
   // Since the start.
   double now() const { return times_.end; }
-  const LinkUse& link() const { return link_; }
+  LinkUse link() const;
   std::uint64_t withdrawn() const { return withdrawn_; }  // prefetches
 
  private:
-  // What gives way to loads, and to what stands before it here.
-  enum class Class : std::uint8_t { kRows, kPrefetch, kUpdate };
-  struct Background {
-    ExpertId id;  // unused for rows
-    Class kind = Class::kRows;
-    double released = 0, time = 0, left = 0;
-  };
-  struct Return {
-    ExpertId id;
-    double released = 0, left = 0;
-  };
-  static constexpr std::size_t kNothing = static_cast<std::size_t>(-1);
-
-  void withdraw_unstarted();
+  LinkLane& down() { return lanes_[0]; }
+  LinkLane& up() { return lanes_[full_duplex_ ? 1 : 0]; }
+  const LinkLane& up() const { return lanes_[full_duplex_ ? 1 : 0]; }
+  // Follows both ways.
+  void carry(double until);
   // Takes what is on the link out of the background: transfers_.
   void take_loads(std::span<const LinkLoad> loads);
   void load_experts(const HybridWork& work);
-  void send(const LinkTransfer& transfer, double released, Class kind);
-  std::vector<Background>::const_iterator find(ExpertId id) const;
-  // Lets the link carry background transfers from link_time_ to `until`; if `rows_only`, no further than to
-  // the end of the host's rows.
-  void carry(double until, bool rows_only = false);
-  // The background transfer that the link carries at that time, or kNothing; lowers `until` to the first
-  // release that changes the answer.
-  std::size_t carried_at(double time, double& until) const;
-  void carry_up(double until);
+  void send(const LinkTransfer& transfer, double released, LinkLane::Class kind);
 
+  const bool full_duplex_;
   HybridCosts costs_;
   HybridTimes times_;
   bool decided_ = false;  // and not yet run
-  LinkUse link_;
-  double link_time_ = 0;  // the link has been followed up to here
+  LinkLane lanes_[2];     // the second for returns alone, where the link is full duplex
   std::uint64_t withdrawn_ = 0;
-  std::vector<Background> background_;  // in the order in which they were sent
-  double up_time_ = 0;                  // as link_time_, upwards
-  std::vector<Return> returns_;         // in the order of the link
-  std::vector<LinkArrival> arrivals_;
   std::vector<double> transfers_, load_arrivals_, load_ends_;  // of the layer's loads
 };
 

@@ -136,6 +136,39 @@ TEST(HybridTimeline, ReturnsGoUpBesideAllElse) {
   EXPECT_EQ(timeline.link().loads, 4);
 }
 
+// What goes up and what goes down take turns on the only lane. Returns are of the class of updates.
+TEST(HybridTimeline, ReturnsShareTheLaneOfALinkThatIsHalfDuplex) {
+  HybridTimeline timeline(false);
+  const HybridCosts costs{.sync = 1, .next_gate = 4};
+  timeline.decide(costs);
+  const LinkLoad loads[] = {{id(1), 4, 1}};
+  const LinkTransfer prefetches[] = {{id(5, 1), 1}}, updates[] = {{id(6), 2}};
+  const LinkTransfer returns[] = {{id(2), 2}, {id(3), 4}};
+  timeline.run({.loads = loads, .prefetches = prefetches, .updates = updates, .returns = returns});
+  // The load until 5, the prefetch until 6, then the returns until 10, where the layer ends.
+  EXPECT_EQ(timeline.load_arrivals()[0], 5);
+  EXPECT_EQ(timeline.now(), 10);
+  EXPECT_EQ(timeline.arrivals().size(), 1u);
+  EXPECT_EQ(timeline.returning(id(2)), 0);
+  EXPECT_EQ(timeline.returning(id(3)), 2);
+  EXPECT_EQ(timeline.remaining(id(6)), 2);
+  EXPECT_EQ(timeline.remaining(id(3)), 0);  // nothing of it goes down
+  EXPECT_EQ(timeline.decide(costs), 11);
+  EXPECT_EQ(timeline.returning(id(3)), 1);
+  const LinkTransfer more[] = {{id(4), 3}};
+  timeline.run(
+      {.returns = more});  // until 15: the first return until 12, the update until 14, then some of 4
+  EXPECT_EQ(timeline.returning(id(4)), 2);
+  EXPECT_EQ(timeline.remaining(id(6)), 0);
+  EXPECT_EQ(timeline.decide(costs), 16);
+  EXPECT_EQ(timeline.receive(id(4)), 17);
+  const LinkLoad next[] = {{id(7), 2, 0}};
+  timeline.run({.loads = next});
+  EXPECT_EQ(timeline.load_arrivals()[0], 19);
+  EXPECT_EQ(timeline.link().returns, 2 + 4 + 3);
+  EXPECT_EQ(timeline.link().updates, 2);
+}
+
 // ---- A list of events: lanes with jobs; time goes from one event to the next.
 
 struct Job {
@@ -214,8 +247,13 @@ class EventList {
   double time_ = 0;
 };
 
+class HybridTimelineOfALink : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(EachDuplex, HybridTimelineOfALink, testing::Values(true, false),
+                         [](const auto& full) { return full.param ? "full" : "half"; });
+
 // Whole numbers, so that both clocks are exact.
-TEST(HybridTimeline, EqualsAListOfEvents) {
+TEST_P(HybridTimelineOfALink, EqualsAListOfEvents) {
+  const bool full_duplex = GetParam();
   constexpr std::uint64_t kSeed = 41;
   SCOPED_TRACE("seed " + std::to_string(kSeed));
   std::mt19937_64 random(kSeed);
@@ -223,7 +261,7 @@ TEST(HybridTimeline, EqualsAListOfEvents) {
   std::uint64_t arrivals = 0, promoted = 0, withdrawn = 0, received = 0;
   for (int run = 0; run < 3000 && !testing::Test::HasFailure(); ++run) {
     SCOPED_TRACE("run " + std::to_string(run));
-    HybridTimeline timeline;
+    HybridTimeline timeline(full_duplex);
     EventList events;
     struct Sent {
       std::size_t job;
@@ -277,7 +315,9 @@ TEST(HybridTimeline, EqualsAListOfEvents) {
       for (std::uint64_t n = random() % 3; n > 0; --n) {
         returns.push_back({id(fresh++), 1 + whole(40)});
         carried_up += returns.back().time;
-        returned[returns.back().id] = events.add({Job::kUp, returns.back().time, 0, {}, ++link_order});
+        // On the one lane of a half duplex link they take turns with updates.
+        const Job::Lane lane = full_duplex ? Job::kUp : Job::kLink;
+        returned[returns.back().id] = events.add({lane, returns.back().time, 0, {}, 1000000 + ++link_order});
       }
 
       // The same layer as jobs.

@@ -96,7 +96,8 @@ HybridMachine hybrid_machine_from_json(const Json& json, const std::string& path
                           .launch = device.real("launch_s", 0, kMostSeconds),
                           .predict = device.real("predict_s", 0, kMostSeconds),
                           .stream_switch = device.real("switch_s", 0, kMostSeconds),
-                          .row = link.real("row_s", 0, kMostSeconds)};
+                          .row = link.real("row_s", 0, kMostSeconds),
+                          .full_duplex = engine::full_duplex_of(link)};
   return machine;
 }
 
@@ -115,7 +116,10 @@ Json to_json(const HybridMachine& machine) {
           {"expert_bytes", machine.expert_bytes},
           {"cpu", time_json(machine.costs.run)},
           {"device", std::move(run)},
-          {"link", {{"transfer_s", device.transfer}, {"row_s", device.row}}}};
+          {"link",
+           {{"transfer_s", device.transfer},
+            {"row_s", device.row},
+            {"duplex", engine::duplex_name(device.full_duplex)}}}};
 }
 
 HybridMachine hybrid_machine_of(const engine::Profile& profile, const std::string& path) {

@@ -35,8 +35,8 @@ std::span<const HybridMachine> hybrid_machines();
 
 // {"name", "expert_bits", "expert_bytes", "cpu": {"fixed_s", "per_token_s"}, "device": {"fixed_s",
 // "per_token_s", "shared_s", "gate_s", "launch_s", "sync_s", "policy_s", "predict_s", "switch_s"}, "link":
-// {"transfer_s", "row_s"}}: numbers >= 0, all needed; transfer_s > 0. Error(kInvalid) naming `path` and the
-// field.
+// {"transfer_s", "row_s", "duplex"}}: numbers >= 0, all needed; transfer_s > 0; duplex "full", also where it
+// is missing, or "half". Error(kInvalid) naming `path` and the field.
 HybridMachine hybrid_machine_from_json(const Json& json, const std::string& path);
 // As such a file has it; of a measured machine with "measured_s" in place of lines, which is not read.
 Json to_json(const HybridMachine& machine);

@@ -36,10 +36,19 @@ TEST(HybridMachine, AFileSaysTheSameAsItsText) {
     for (const auto& [key, value] : json[part].items()) {
       Json broken = json;
       broken[part].erase(key);
-      EXPECT_THROW(hybrid_machine_from_json(broken, "here.json"), Error) << part << ' ' << key;
+      if (key == "duplex")
+        EXPECT_TRUE(hybrid_machine_from_json(broken, "here.json").costs.device.full_duplex);
+      else
+        EXPECT_THROW(hybrid_machine_from_json(broken, "here.json"), Error) << part << ' ' << key;
       broken[part][key] = -1;
       EXPECT_THROW(hybrid_machine_from_json(broken, "here.json"), Error) << part << ' ' << key;
     }
+  Json half = json;
+  half["link"]["duplex"] = "half";
+  const HybridMachine shared = hybrid_machine_from_json(half, "here.json");
+  EXPECT_FALSE(shared.costs.device.full_duplex);
+  EXPECT_EQ(to_json(shared), half);
+  EXPECT_NE(experts::hash_of(shared.costs), experts::hash_of(read.costs));
 }
 
 TEST(HybridMachine, AProfileWithADeviceIsOne) {
