@@ -129,6 +129,26 @@ TEST_F(DeviceDecisions, ReplayDecidesWhatTheRunDecided) {
   EXPECT_GE(brought_, 3);
 }
 
+// Prompts by a placement of their own, named or the preset's.
+TEST_F(DeviceDecisions, PromptsMayBePlacedOtherwise) {
+  const std::string device = " --device-slots 5 --prefetch none";
+  const auto heading = [] {
+    const std::string log = content_of(file("ran"));
+    return log.substr(0, log.find('\n'));
+  };
+  expect_same({.model = kModel,
+               .policies = device + " --device-cache lru --placement ratio-prefix --placement-prefill device",
+               .batch = 4});
+  EXPECT_NE(heading().find(" placement=ratio-prefix "), std::string::npos) << heading();
+  EXPECT_NE(heading().find(" prefill=device prefill_from=1 "), std::string::npos) << heading();
+  expect_same({.model = kModel, .policies = device + " --preset ncmoe"});
+  EXPECT_NE(heading().find(" prefill=device prefill_from=32 "), std::string::npos) << heading();
+  expect_same({.model = kModel, .policies = device + " --preset ncmoe --placement-prefill greedy"});
+  EXPECT_NE(heading().find(" prefill=greedy prefill_from=1 "), std::string::npos) << heading();
+  expect_same({.model = kModel, .policies = device + " --preset ncmoe --placement layer-split"});
+  EXPECT_EQ(heading().find("prefill"), std::string::npos) << heading();
+}
+
 TEST_F(DeviceDecisions, WithEveryKindOfHost) {
   const std::string policies = " --device-cache workload-ema --placement ratio-prefix --device-slots 6";
   expect_same({.model = kModel, .policies = policies, .host = " --memory " + memory(30) + " --chunk 5"});

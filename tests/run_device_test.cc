@@ -186,6 +186,31 @@ TEST_F(RunDevice, PresetsForADeviceRun) {
   }
 }
 
+// Everything of the prompt is computed on the device, and nothing of the answer.
+TEST_F(RunDevice, PromptsMayBePlacedOtherwise) {
+  const std::string request =
+      "run " + kModel + " -p 'Once upon a time' -n 12 --temp 0 --memory " + memory(48);
+  const std::string policies = kUnpaced + " --device-slots 4 --prefetch none --placement-prefill device";
+  const Json host = run_json(request), both = run_json(request + policies + " --placement cpu");
+  EXPECT_EQ(both.at("tokens"), host.at("tokens"));
+  EXPECT_EQ(both.at("device").at("rests"), false);
+  const Json& placement = both.at("placement");
+  EXPECT_EQ(placement.at("policy"), "cpu");
+  EXPECT_EQ(placement.at("prefill_policy"), "device");
+  EXPECT_EQ(placement.at("prefill_from"), 1);
+  EXPECT_EQ(placement.at("device"), both.at("experts").at("prefill").at("accesses"));
+  EXPECT_EQ(placement.at("host"), both.at("experts").at("decode").at("accesses"));
+  const Json preset = run_json(request + kUnpaced + " --device-slots 4 --preset ncmoe").at("placement");
+  EXPECT_EQ(preset.at("prefill_policy"), "device");
+  EXPECT_EQ(preset.at("prefill_from"), 32);
+  EXPECT_TRUE(
+      run_json(request + kUnpaced + " --placement cpu").at("placement").at("prefill_policy").is_null());
+  EXPECT_NE(run(request + policies).err.find("ratio-prefix (device in prompts):"), std::string::npos);
+  const std::string plan = "plan " + kModel + " --memory " + memory(48) + policies + " --placement greedy";
+  EXPECT_NE(run(plan).out.find("placement greedy (device in prompts)"), std::string::npos);
+  EXPECT_EQ(run_json(plan).at("policies").at("placement_prefill"), "device");
+}
+
 // A copy takes 5 ms, computing an expert here a few tens of microseconds, and nothing stays there.
 TEST_F(RunDevice, AutoLeavesADeviceAloneThatDoesNotHelp) {
   const std::string request = "run " + kModel + " -p 'Once upon a time' -n 4 --temp 0 --memory " +
@@ -361,6 +386,8 @@ TEST_F(RunDevice, RefusesWhatCannotBe) {
       {"--device emulated --device-cache belady", "--device-cache"},
       {"--device none --device-slots 3", "there is no device"},
       {"--placement greedy", "there is none"},
+      {"--placement-prefill device", "sluice: --placement-prefill: there is no device"},
+      {"--device emulated --placement-prefill fast", "sluice: --placement-prefill: unknown name"},
       {"--prefetch-size 2", "there is no device"},
       {"--device-keep packed", "there is no device"},
       {"--device emulated --device-keep words", "auto, full or packed"},

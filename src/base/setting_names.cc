@@ -130,6 +130,7 @@ constexpr SettingNames kNames = {{
     {Setting::kAlpha, "--alpha", "alpha"},
     {Setting::kMerge, "--merge", "merge"},
     {Setting::kRenorm, "--renorm", "renorm"},
+    {Setting::kPlacementPrefill, "--placement-prefill", "placement_prefill"},
 }};
 
 constexpr bool in_order(const SettingNames& names) {

@@ -253,8 +253,8 @@ const PrefetchPolicy& find_prefetch(std::string_view name) {
 const SchedulerPolicy& find_scheduler(std::string_view name) {
   return find(scheduler_policies(), Setting::kScheduler, name);
 }
-const PlacementPolicy& find_placement(std::string_view name) {
-  return find(placement_policies(), Setting::kPlacement, name);
+const PlacementPolicy& find_placement(std::string_view name, Setting asked_by) {
+  return find(placement_policies(), asked_by, name);
 }
 const Preset& find_preset(std::string_view name) { return find(presets(), Setting::kPreset, name); }
 

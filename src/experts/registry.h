@@ -8,6 +8,7 @@
 #include <span>
 #include <string_view>
 
+#include "base/setting.h"
 #include "experts/routing/constraint_config.h"
 #include "experts/routing/precision.h"
 
@@ -109,12 +110,12 @@ std::span<const SchedulerPolicy> scheduler_policies();
 std::span<const PlacementPolicy> placement_policies();
 std::span<const Preset> presets();
 
-// Error(kUsage) that lists the known names.
+// Error(kUsage) that lists the known names; of a placement it names the setting that asks for it.
 const CachePolicy& find_cache(std::string_view name);
 const RouterPolicy& find_router(std::string_view name);
 const PrefetchPolicy& find_prefetch(std::string_view name);
 const SchedulerPolicy& find_scheduler(std::string_view name);
-const PlacementPolicy& find_placement(std::string_view name);
+const PlacementPolicy& find_placement(std::string_view name, Setting asked_by = Setting::kPlacement);
 const Preset& find_preset(std::string_view name);
 
 // Makes the cache `name` after validating its configuration. Error(kUsage) also for an oracle without the

@@ -118,6 +118,18 @@ std::vector<std::optional<std::uint32_t>> batches_of(const HybridFlags& flags) {
   return batches;
 }
 
+// As a run has it: a placement that is named holds for prompts, too, unless one for these is named beside it.
+void set_prefill(const HybridFlags& flags, const experts::DevicePreset& preset,
+                 lab::HybridSettings& settings) {
+  if (!flags.placement_prefill.empty()) {
+    settings.prefill_placement =
+        experts::find_placement(flags.placement_prefill, Setting::kPlacementPrefill).name;
+  } else if (flags.placement.empty()) {
+    settings.prefill_placement = preset.prefill_placement;
+    settings.prefill_from = preset.prefill_from;
+  }
+}
+
 std::vector<Row> rows_of(const HybridRequest& request, const HybridFlags& flags,
                          const std::vector<lab::HybridMachine>& machines, const trace::TraceHeader& header) {
   std::vector<Row> rows;
@@ -139,8 +151,7 @@ std::vector<Row> rows_of(const HybridRequest& request, const HybridFlags& flags,
                     .result = {}};
             lab::HybridSettings& settings = row.settings;
             settings.placement = flags.placement.empty() ? preset.placement : flags.placement;
-            settings.prefill_placement = flags.placement.empty() ? preset.prefill_placement : "";
-            settings.prefill_from = preset.prefill_from;
+            set_prefill(flags, preset, settings);
             check_cache(cache, Setting::kDeviceCache, CacheUser::kReplay);
             settings.device_cache = cache;
             experts::find_placement(settings.placement);
@@ -407,6 +418,9 @@ Json row_json(const Row& row) {
           {"device_cache", row.settings.device_cache},
           {"tiers", experts::tiers_name(row.settings.tiers)},
           {"placement_policy", row.settings.placement},
+          {"prefill_policy",
+           row.settings.prefill_placement.empty() ? Json() : Json(row.settings.prefill_placement)},
+          {"prefill_from", row.settings.prefill_placement.empty() ? Json() : Json(row.settings.prefill_from)},
           {"prefetch_policy", row.settings.prefetch},
           {"prefetch_size", row.settings.prefetch_size},
           {"tpot_s", decode.steps == 0 ? Json() : Json(decode.seconds / static_cast<double>(decode.steps))},
@@ -511,6 +525,11 @@ void add_hybrid_flags(Command& command, HybridFlags& flags) {
                   "exclusive")
       ->group(group);
   command.add_option(Setting::kPlacement, &flags.placement, placements + "(default: the preset's)")
+      ->group(group);
+  command
+      .add_option(Setting::kPlacementPrefill, &flags.placement_prefill,
+                  "The same of steps with tokens of prompts; default: the preset's, or " +
+                      Setting::kPlacement + " where that is given")
       ->group(group);
   command
       .add_option(Setting::kPrefetch, &flags.prefetch,

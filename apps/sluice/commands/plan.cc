@@ -159,7 +159,7 @@ std::string policies_text(const engine::Engine& engine) {
   std::string text = fmt::format(
       "preset {}: router {}, cache {} ({}), scheduler {}, prefetch {}, placement {}", policies.preset_name(),
       policies.router->name, policies.cache->name, engine::cache_scope_name(engine.plan().cache_scope),
-      policies.scheduler->name, policies.prefetch->name, policies.placement->name);
+      policies.scheduler->name, policies.prefetch->name, policies.placement_text());
   if (policies.precision.mode != experts::PrecisionMode::kFull)
     text += fmt::format(", precision {}", experts::precision_name(policies.precision.mode));
   if (policies.limits.mode != experts::ConstraintMode::kNone)
@@ -206,15 +206,18 @@ Json to_json(const engine::Engine& engine, std::size_t positions) {
   json["dense"] = {{"view", view_name(engine.report().dense_choice.view)},
                    {"why", engine.report().dense_choice.why}};
   json["minimum"] = memory.stated;
-  json["policies"] = {{"preset", policies.preset_name()},
-                      {"router", policies.router->name},
-                      {"cache", policies.cache->name},
-                      {"cache_scope", engine::cache_scope_name(engine.plan().cache_scope)},
-                      {"scheduler", policies.scheduler->name},
-                      {"prefetch", policies.prefetch->name},
-                      {"placement", policies.placement->name},
-                      {"precision", experts::precision_name(policies.precision.mode)},
-                      {"constraint", experts::constraint_name(policies.limits.mode)}};
+  json["policies"] = {
+      {"preset", policies.preset_name()},
+      {"router", policies.router->name},
+      {"cache", policies.cache->name},
+      {"cache_scope", engine::cache_scope_name(engine.plan().cache_scope)},
+      {"scheduler", policies.scheduler->name},
+      {"prefetch", policies.prefetch->name},
+      {"placement", policies.placement->name},
+      {"placement_prefill",
+       policies.prefill_placement != nullptr ? Json(policies.prefill_placement->name) : Json()},
+      {"precision", experts::precision_name(policies.precision.mode)},
+      {"constraint", experts::constraint_name(policies.limits.mode)}};
   if (engine.report().profile) json["profile"] = engine::to_json(*engine.report().profile);
   if (engine.report().pool_plan) return json;
   for (const Held& held : held_by_cache(engine))

@@ -89,6 +89,8 @@ void check_policies(const EngineFlags& flags) {
   if (!flags.scheduler.empty()) experts::find_scheduler(flags.scheduler);
   if (!flags.prefetch.empty()) check_prefetch(flags.prefetch);
   if (!flags.placement.empty()) experts::find_placement(flags.placement);
+  if (!flags.placement_prefill.empty())
+    experts::find_placement(flags.placement_prefill, Setting::kPlacementPrefill);
   if (!flags.device_cache.empty()) check_cache(flags.device_cache, Setting::kDeviceCache, CacheUser::kModel);
 }
 
@@ -187,6 +189,13 @@ void add_device_choice(Command& command, EngineFlags& flags, const std::string& 
 
 void add_device_flags(Command& command, EngineFlags& flags) {
   add_device_choice(command, flags, "Computes experts beside the host");
+  command
+      .add_option(Setting::kPlacementPrefill, &flags.placement_prefill,
+                  Setting::kPlacement +
+                      " of steps with tokens of prompts; default: as all steps, or as the preset has it "
+                      "where " +
+                      Setting::kPlacement + " is not given")
+      ->group(kDeviceGroup);
   command
       .add_option(Setting::kDeviceMemory, &flags.device_memory,
                   "Budget of the device's own memory (8MiB), beside " + Setting::kMemory +
@@ -471,6 +480,7 @@ engine::EngineOptions engine_options(const EngineFlags& flags) {
   options.scheduler = flags.scheduler;
   options.prefetch = flags.prefetch;
   options.placement = flags.placement;
+  options.placement_prefill = flags.placement_prefill;
   options.device = flags.device;
   options.device_cache = flags.device_cache;
   if (!flags.dense_on.empty()) options.dense_on = engine::parse_dense_on(flags.dense_on);

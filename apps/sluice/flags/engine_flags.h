@@ -30,7 +30,7 @@ struct EngineFlags : CommonFlags {
   std::string math = "auto", kv = "auto", disk = "auto";
   std::string preset, router, cache, cache_scope = "global", keep,
                                      dense = "auto";  // empty: the preset's
-  std::string scheduler, prefetch, placement;
+  std::string scheduler, prefetch, placement, placement_prefill;
   std::string device = "none", device_memory, device_cache, dense_on;  // empty: as EngineOptions says
   std::string device_keep = "auto", tiers;
   std::optional<std::int64_t> device_slots, prefetch_size;

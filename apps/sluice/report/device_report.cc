@@ -149,7 +149,11 @@ Json placement_json(const engine::RunReport& run) {
   using experts::DeviceCounts;
   const experts::DeviceDecider& decider = *run.decider.device();
   const std::uint64_t assigned = sum(decider, &DeviceCounts::assigned);
+  const experts::DevicePolicies& device = run.decider.policies().device.value();
+  const bool prefills = device.prefill_placement != nullptr;
   return {{"policy", run.decider.policies().placement->name()},
+          {"prefill_policy", prefills ? Json(device.prefill_placement->name()) : Json()},
+          {"prefill_from", prefills ? Json(device.prefill_from) : Json()},
           {"host", sum(decider, &DeviceCounts::active) - assigned},
           {"device", assigned},
           {"loads", sum(decider, &DeviceCounts::loads)},
@@ -256,7 +260,7 @@ std::vector<ReportRow> device_rows(const engine::RunReport& run) {
   }
   rows.push_back(
       {"placement", fmt::format("{}: {:.1f} % of experts on the device, {:.1f} % of these were there",
-                                run.decider.policies().placement->name(), share(assigned, active),
+                                run.policies.placement_text(), share(assigned, active),
                                 share(static_cast<double>(sum(decider, &DeviceCounts::hits)), assigned))});
   rows.push_back({"link", link_text(device)});
   if (const std::uint64_t returns = sum(decider, &DeviceCounts::returns); returns > 0)

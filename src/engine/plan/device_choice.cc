@@ -80,6 +80,7 @@ std::optional<DeviceChoice> device_of(const EngineOptions& options, const ModelF
         {options.tiers.has_value(), Setting::kTiers},
         {options.prefetch_size.has_value(), Setting::kPrefetchSize},
         {!options.device_cache.empty(), Setting::kDeviceCache},
+        {!options.placement_prefill.empty(), Setting::kPlacementPrefill},
         {options.device_keep != DeviceKeep::kAuto, Setting::kDeviceKeep}};
     for (const auto& [is_given, setting] : given)
       if (is_given)

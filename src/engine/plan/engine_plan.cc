@@ -154,7 +154,8 @@ const experts::DevicePreset* device_preset_of(const EngineOptions& options) {
   return &preset;
 }
 
-// The parts that a device adds. A placement that the user names holds for prompts, too.
+// The parts that a device adds. A placement that the user names holds for prompts, too, unless one for these is
+// named beside it.
 void choose_device(const EngineOptions& options, const experts::DevicePreset* preset, PolicyPlan& plan) {
   plan.device_preset = preset;
   const std::string_view cache = !options.device_cache.empty() ? std::string_view(options.device_cache)
@@ -166,7 +167,12 @@ void choose_device(const EngineOptions& options, const experts::DevicePreset* pr
         .in(Setting::kDeviceCache)
         .found(std::string(cache))
         .fix("use another cache, or replay a trace: sluice simulate " + Setting::kRanksOf + " FILE");
-  plan.device_may_rest = preset == nullptr && options.device_cache.empty() && options.placement.empty();
+  plan.device_may_rest = preset == nullptr && options.device_cache.empty() && options.placement.empty() &&
+                         options.placement_prefill.empty();
+  if (!options.placement_prefill.empty()) {
+    plan.prefill_placement = &experts::find_placement(options.placement_prefill, Setting::kPlacementPrefill);
+    return;
+  }
   if (preset == nullptr || preset->prefill_placement.empty() || !options.placement.empty()) return;
   plan.prefill_placement = &experts::find_placement(preset->prefill_placement);
   plan.prefill_from = preset->prefill_from;
@@ -200,6 +206,12 @@ ModelFacts facts_of(const store::Checkpoint& checkpoint, const model::Model& mod
   facts.split = all([](const store::StoredPiece& piece) { return piece.coded(); });
   facts.packable = all([](const store::StoredPiece& piece) { return piece.coded() && piece.own_columns; });
   return facts;
+}
+
+std::string PolicyPlan::placement_text() const {
+  if (prefill_placement == nullptr) return std::string(placement->name);
+  const std::string from = prefill_from > 1 ? fmt::format(" of {} tokens or more", prefill_from) : "";
+  return fmt::format("{} ({} in prompts{})", placement->name, prefill_placement->name, from);
 }
 
 bool PolicyPlan::decodes_otherwise() const {

@@ -74,6 +74,8 @@ struct PolicyPlan {
   experts::Parts kept;                                   // parts of an expert that caches keep
 
   std::string_view preset_name() const { return device_preset ? device_preset->name : preset->name; }
+  // "greedy", or "layer-split (device in prompts of 32 tokens or more)".
+  std::string placement_text() const;
   // Tokens that are decoded one by one are computed otherwise than in a prompt: by another precision or other
   // experts.
   bool decodes_otherwise() const;

@@ -103,6 +103,9 @@ struct EngineOptions {
   std::string preset;  // empty: auto
   // Each overrides the preset's value; empty: the preset's.
   std::string router, cache, scheduler, prefetch, placement;
+  // Of steps with tokens of prompts, where a device is given. Empty: the preset's, unless `placement` is named,
+  // which then holds for all steps.
+  std::string placement_prefill;
   // A device beside the host: "emulated", with a specification behind a colon (docs/devices.md). Empty or
   // "none": the host computes everything. Its cache is workload-ema where none is named, and the placement
   // then ratio-prefix.
