@@ -62,6 +62,29 @@ TEST(HybridReplay, CountsEveryExpertOnce) {
   }
 }
 
+TEST(HybridReplay, PromptsAndTheLinkMayBeOtherwise) {
+  const auto result = [](const std::string& flags) {
+    const Outcome outcome = run(kSimulate +
+                                "--machine dali-3090 --preset dali --prefetch none --device-slots 16 "
+                                "--prefill 500 --json" +
+                                flags);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return Json::parse(outcome.out);
+  };
+  const Json usual = result(""), prefill = result(" --placement-prefill device"),
+             slow = result(" --link 1GB/s"), fast = result(" --link 100GB/s");
+  const Json &usual_row = usual.at("results").at(0), &prefill_row = prefill.at("results").at(0);
+  EXPECT_TRUE(usual_row.at("prefill_policy").is_null());
+  EXPECT_EQ(prefill_row.at("prefill_policy"), "device");
+  EXPECT_EQ(prefill_row.at("prefill_from"), 1);
+  EXPECT_GT(usual_row.at("prefill").at("placement").at("host"), 0);
+  EXPECT_EQ(prefill_row.at("prefill").at("placement").at("host"), 0);
+  EXPECT_GT(prefill_row.at("decode").at("placement").at("host"), 0);
+  EXPECT_DOUBLE_EQ(slow.at("machines").at(0).at("link").at("transfer_s").get<double>(), 17301504 / 1e9);
+  EXPECT_GT(slow.at("results").at(0).at("tpot_s"), usual_row.at("tpot_s"));
+  EXPECT_EQ(fast, usual);
+}
+
 TEST(HybridReplay, MemoryIsSlotsAndTheLogRepeats) {
   const sluice::testing::ScratchDirectory directory;
   const std::string common = kSimulate + "--machine dali-3090 --preset dali-plus --prefetch none --json ";

@@ -211,6 +211,28 @@ TEST_F(RunDevice, PromptsMayBePlacedOtherwise) {
   EXPECT_EQ(run_json(plan).at("policies").at("placement_prefill"), "device");
 }
 
+// The smaller of the link's own rate and the limit holds.
+TEST_F(RunDevice, TheLinkMayBeLimited) {
+  const std::string request = "run " + kModel + " -p Once -n 4 --temp 0 --memory " + memory(48) +
+                              " --device-slots 4 --placement device --prefetch none --device ";
+  const auto link = [&](const std::string& device) {
+    return run_json(request + device).at("device").at("link");
+  };
+  const std::string own = "emulated:link=400MB/s,latency=0us,dilate=2";
+  const Json limited = link(own + " --link 200MB/s"), free = link(own + " --link 1GB/s"),
+             unpaced = link("emulated:link=inf --link 300MB/s");
+  EXPECT_EQ(limited.at("limit_bytes_per_s"), 100e6);  // of seconds that are twice as long
+  EXPECT_EQ(limited.at("limited"), true);
+  EXPECT_EQ(free.at("limit_bytes_per_s"), 200e6);
+  EXPECT_EQ(free.at("limited"), false);
+  EXPECT_EQ(unpaced.at("limit_bytes_per_s"), 300e6);
+  const std::string says = "--link limits the link to 0.1 GB/s; without it: 0.2 GB/s";
+  EXPECT_NE(run(request + own + " --link 200MB/s").err.find(says), std::string::npos);
+  const std::string plan = "plan " + kModel + " --memory " + memory(48) + " --device " + own;
+  EXPECT_NE(run(plan + " --link 200MB/s").out.find(says), std::string::npos);
+  EXPECT_EQ(run(plan).out.find("link limit"), std::string::npos);
+}
+
 // A copy takes 5 ms, computing an expert here a few tens of microseconds, and nothing stays there.
 TEST_F(RunDevice, AutoLeavesADeviceAloneThatDoesNotHelp) {
   const std::string request = "run " + kModel + " -p 'Once upon a time' -n 4 --temp 0 --memory " +
@@ -386,6 +408,9 @@ TEST_F(RunDevice, RefusesWhatCannotBe) {
       {"--device emulated --device-cache belady", "--device-cache"},
       {"--device none --device-slots 3", "there is no device"},
       {"--placement greedy", "there is none"},
+      {"--link 25GB/s", "sluice: --link: there is no device"},
+      {"--device emulated --link 25GB", "sluice: --link: this is no rate of a link"},
+      {"--device emulated --link inf", "such as 25GB/s"},
       {"--placement-prefill device", "sluice: --placement-prefill: there is no device"},
       {"--device emulated --placement-prefill fast", "sluice: --placement-prefill: unknown name"},
       {"--prefetch-size 2", "there is no device"},

@@ -131,6 +131,7 @@ constexpr SettingNames kNames = {{
     {Setting::kMerge, "--merge", "merge"},
     {Setting::kRenorm, "--renorm", "renorm"},
     {Setting::kPlacementPrefill, "--placement-prefill", "placement_prefill"},
+    {Setting::kLink, "--link", "link"},
 }};
 
 constexpr bool in_order(const SettingNames& names) {

@@ -22,6 +22,7 @@
 #include "base/text_table.h"
 #include "command.h"
 #include "commands/recorded_prompts.h"
+#include "device/emulated/emulated_spec.h"
 #include "experts/decision_log.h"
 #include "experts/device_presets.h"
 #include "experts/prefetch/prefetch.h"
@@ -532,6 +533,10 @@ void add_hybrid_flags(Command& command, HybridFlags& flags) {
                       Setting::kPlacement + " where that is given")
       ->group(group);
   command
+      .add_option(Setting::kLink, &flags.link,
+                  "The link carries no more than this (25GB/s), however fast the machine's is")
+      ->group(group);
+  command
       .add_option(Setting::kPrefetch, &flags.prefetch,
                   prefetches +
                       "(default: the preset's). stream, raw and dali-residual need a trace made with " +
@@ -560,6 +565,9 @@ void hybrid_replay(const HybridRequest& request, const HybridFlags& flags) {
   std::vector<lab::HybridMachine> machines;
   for (const std::string& name : split_list(request.machine, Setting::kMachine))
     machines.push_back(lab::find_hybrid_machine(name));
+  if (!flags.link.empty())
+    for (lab::HybridMachine& machine : machines)
+      lab::limit_link(device::parse_link_rate(flags.link, mark(Setting::kLink)), machine);
   if (!request.quiet && request.host.keep != "packed")
     for (const lab::HybridMachine& machine : machines)
       if (machine.packed)

@@ -11,11 +11,12 @@ namespace sluice::app {
 class Command;
 
 struct HybridFlags {
-  std::string memories, slots, caches, placement, placement_prefill, prefetch, batches, tiers;
+  std::string memories, slots, caches, placement, placement_prefill, prefetch, batches, tiers, link;
   std::optional<std::uint64_t> w_size, u_size, prefetch_size;
   bool asked() const {
     return !(memories.empty() && slots.empty() && caches.empty() && placement.empty() &&
-             placement_prefill.empty() && prefetch.empty() && batches.empty() && tiers.empty()) ||
+             placement_prefill.empty() && prefetch.empty() && batches.empty() && tiers.empty() &&
+             link.empty()) ||
            w_size || u_size || prefetch_size;
   }
 };

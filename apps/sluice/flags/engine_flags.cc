@@ -10,6 +10,7 @@
 #include "base/setting.h"
 #include "base/shown_text.h"
 #include "base/stopwatch.h"
+#include "device/emulated/emulated_spec.h"
 #include "engine/engine.h"
 #include "engine/plan/gate_residual.h"
 #include "engine/plan/memory_plan.h"
@@ -172,6 +173,10 @@ void add_device_choice(Command& command, EngineFlags& flags, const std::string& 
                       "(its seconds are no speed of the program), or none")
       ->group(kDeviceGroup)
       ->show_default();
+  command
+      .add_option(Setting::kLink, &flags.link,
+                  "Its link carries no more than this each way (25GB/s), however fast it is")
+      ->group(kDeviceGroup);
   command
       .add_option(Setting::kDenseOn, &flags.dense_on,
                   "Dense weights and the key/value cache are, and attention is computed, on the: host (the "
@@ -486,6 +491,8 @@ engine::EngineOptions engine_options(const EngineFlags& flags) {
   if (!flags.dense_on.empty()) options.dense_on = engine::parse_dense_on(flags.dense_on);
   options.device_keep = engine::parse_device_keep(flags.device_keep);
   if (!flags.tiers.empty()) options.tiers = experts::parse_tiers(flags.tiers);
+  if (!flags.link.empty())
+    options.link_bytes_per_s = device::parse_link_rate(flags.link, mark(Setting::kLink));
   if (!flags.device_memory.empty())
     options.device_memory = parse_size(flags.device_memory, mark(Setting::kDeviceMemory));
   if (flags.device_slots) options.device_slots = static_cast<std::uint32_t>(*flags.device_slots);

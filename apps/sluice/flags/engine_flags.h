@@ -32,7 +32,7 @@ struct EngineFlags : CommonFlags {
                                      dense = "auto";  // empty: the preset's
   std::string scheduler, prefetch, placement, placement_prefill;
   std::string device = "none", device_memory, device_cache, dense_on;  // empty: as EngineOptions says
-  std::string device_keep = "auto", tiers;
+  std::string device_keep = "auto", tiers, link;
   std::optional<std::int64_t> device_slots, prefetch_size;
   std::string residual;                    // file; empty: the store's sidecar if it has one
   bool records_ahead = false;              // predictions are recorded, that of the residual, too

@@ -72,6 +72,7 @@ std::vector<ReportRow> device_plan_rows(const engine::RunReport& run, std::uint3
   const std::uint32_t experts = device.shape().experts;
   std::vector<ReportRow> rows = device_cost_rows(run.profile.value().device.value());
   const auto row = [&](std::string_view name, std::string text) { rows.push_back({name, std::move(text)}); };
+  if (std::string limit = link_limit_text(run); !limit.empty()) row("link limit", std::move(limit));
   row("device memory",
       fmt::format("{}: {}activations {}, staging {}, experts {} ({} of {} of each layer, {} each)",
                   format_bytes(memory.budget),

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "base/bytes.h"
@@ -86,6 +87,10 @@ std::string link_text(const engine::EngineDevice& device) {
   return text;
 }
 
+bool link_is_limited(const engine::RunReport& run) {
+  return run.plan.device && run.plan.device->unlimited_link;
+}
+
 }  // namespace
 
 std::string resting_reason(const engine::RunReport& run) {
@@ -113,6 +118,17 @@ Json slots_json(const engine::RunReport& run) {
           {"copy_bytes", run.profile.value().device.value().expert}};
 }
 
+std::string link_limit_text(const engine::RunReport& run) {
+  if (!link_is_limited(run)) return "";
+  const device::EmulatedSpec& spec = run.device->spec();
+  const auto rate = [&](double bytes_per_s) {
+    return std::isinf(bytes_per_s) ? "not paced"
+                                   : fmt::format("{:.3g} GB/s", bytes_per_s / spec.dilation / 1e9);
+  };
+  return fmt::format("{} limits the link to {}; without it: {}", flag(Setting::kLink),
+                     rate(spec.link_bytes_per_s.value()), rate(*run.plan.device->unlimited_link));
+}
+
 Json device_json(const engine::RunReport& run) {
   const engine::EngineDevice& device = *run.device;
   const device::Accountant& accountant = device.accountant();
@@ -128,6 +144,7 @@ Json device_json(const engine::RunReport& run) {
   bytes["busy_s"] = device.link_busy_s();
   const auto& limit = device.spec().link_bytes_per_s;
   bytes["limit_bytes_per_s"] = limit ? Json(*limit / device.spec().dilation) : Json();
+  bytes["limited"] = link_is_limited(run);
   return {{"name", device.device().name()},
           {"spec", device::to_text(device.spec())},
           {"memory", {{"budget", device.memory().budget}, {"peak", accountant.peak()}, {"by_name", by_name}}},
@@ -263,6 +280,7 @@ std::vector<ReportRow> device_rows(const engine::RunReport& run) {
                                 run.policies.placement_text(), share(assigned, active),
                                 share(static_cast<double>(sum(decider, &DeviceCounts::hits)), assigned))});
   rows.push_back({"link", link_text(device)});
+  if (link_is_limited(run)) rows.push_back({"", link_limit_text(run)});
   if (const std::uint64_t returns = sum(decider, &DeviceCounts::returns); returns > 0)
     rows.push_back({"", fmt::format("{} of {} experts that left the device went back to the host", returns,
                                     sum(decider, &DeviceCounts::dropped))});

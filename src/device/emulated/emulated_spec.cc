@@ -44,19 +44,23 @@ std::optional<Number> number_of(std::string_view text) {
   return number;
 }
 
-std::optional<double> read_rate(const Part& part) {
-  constexpr std::string_view kExpected = "bytes a second with a unit, or inf, such as 2GB/s";
-  if (part.value == "inf") return std::nullopt;
-  if (!part.value.ends_with("/s")) part.refuse(kExpected);
-  Bytes bytes = 0;
+// Bytes a second; empty for what is no number of them above 0.
+std::optional<Bytes> rate_of(std::string_view text, std::string_view where) {
+  if (!text.ends_with("/s")) return std::nullopt;
   try {
-    bytes = parse_size(part.value.substr(0, part.value.size() - 2), part.where);
+    const Bytes bytes = parse_size(text.substr(0, text.size() - 2), where);
+    return bytes > 0 ? std::optional(bytes) : std::nullopt;
   } catch (const Error&) {
-    part.refuse(kExpected);
+    return std::nullopt;
   }
-  if (bytes == 0) part.refuse(kExpected);
-  if (bytes < kLeastRate) part.refuse("at least 1kB a second, such as 2GB/s");
-  return static_cast<double>(bytes);
+}
+
+std::optional<double> read_rate(const Part& part) {
+  if (part.value == "inf") return std::nullopt;
+  const std::optional<Bytes> bytes = rate_of(part.value, part.where);
+  if (!bytes) part.refuse("bytes a second with a unit, or inf, such as 2GB/s");
+  if (*bytes < kLeastRate) part.refuse("at least 1kB a second, such as 2GB/s");
+  return static_cast<double>(*bytes);
 }
 
 double read_latency(const Part& part) {
@@ -145,6 +149,15 @@ EmulatedSpec parse_emulated_spec(std::string_view text, std::string_view where) 
     read_part(part, spec);
   }
   return spec;
+}
+
+double parse_link_rate(std::string_view text, std::string_view where) {
+  const std::optional<Bytes> bytes = rate_of(text, where);
+  if (bytes && *bytes >= kLeastRate) return static_cast<double>(*bytes);
+  throw Error(ErrorKind::kUsage, "this is no rate of a link")
+      .in(where)
+      .expected("at least 1kB a second with a unit, such as 25GB/s")
+      .found(fmt::format("\"{}\"", text));
 }
 
 std::string to_text(const EmulatedSpec& spec) {

@@ -29,6 +29,10 @@ struct EmulatedSpec {
 // for anything else.
 EmulatedSpec parse_emulated_spec(std::string_view text, std::string_view where);
 
+// "25GB/s", as a rate of the specification is written: bytes a second. Error(kUsage) naming `where`, also for
+// "inf".
+double parse_link_rate(std::string_view text, std::string_view where);
+
 // The spec written out, with all its parts, as parse_emulated_spec() reads it.
 std::string to_text(const EmulatedSpec& spec);
 

@@ -112,5 +112,12 @@ TEST(EmulatedSpec, TheHostReadsWeightsOnceAToken) {
   EXPECT_DOUBLE_EQ(*host_seconds(parse("emulated:host=1KB/s,dilate=2"), 1000, 4), 8.0);
 }
 
+TEST(EmulatedSpec, ReadsTheRateOfALink) {
+  EXPECT_EQ(parse_link_rate("25GB/s", "the link"), 25e9);
+  EXPECT_EQ(parse_link_rate("1.5MiB/s", "the link"), 1.5 * 1024 * 1024);
+  for (const char* text : {"25GB", "inf", "0B/s", "100B/s", "fast", "", "/s", "-1GB/s"})
+    EXPECT_THROW(parse_link_rate(text, "the link"), Error) << text;
+}
+
 }  // namespace
 }  // namespace sluice::device

@@ -1,6 +1,7 @@
 #include "engine/plan/device_choice.h"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -57,6 +58,14 @@ SlotChoice choose_usual_slots(const EngineOptions& options, const ModelFacts& fa
   return {true, preset_packs ? "as the preset says" : "as the host keeps them"};
 }
 
+// A link without a rate is as fast as this machine moves bytes.
+void limit_link(double most, DeviceChoice& choice) {
+  const double own = choice.spec.link_bytes_per_s.value_or(std::numeric_limits<double>::infinity());
+  if (own <= most) return;
+  choice.unlimited_link = own;
+  choice.spec.link_bytes_per_s = most;
+}
+
 }  // namespace
 
 bool has_device(const EngineOptions& options) { return !options.device.empty() && options.device != "none"; }
@@ -79,6 +88,7 @@ std::optional<DeviceChoice> device_of(const EngineOptions& options, const ModelF
         {options.dense_on.has_value(), Setting::kDenseOn},
         {options.tiers.has_value(), Setting::kTiers},
         {options.prefetch_size.has_value(), Setting::kPrefetchSize},
+        {options.link_bytes_per_s.has_value(), Setting::kLink},
         {!options.device_cache.empty(), Setting::kDeviceCache},
         {!options.placement_prefill.empty(), Setting::kPlacementPrefill},
         {options.device_keep != DeviceKeep::kAuto, Setting::kDeviceKeep}};
@@ -97,8 +107,12 @@ std::optional<DeviceChoice> device_of(const EngineOptions& options, const ModelF
            "the host keeps experts packed, and of this store the device has them decoded: what comes back is "
            "not packed again",
            "give " + Setting::kKeep + " full, or " + Setting::kTiers + " inclusive");
-  return DeviceChoice{device::parse_emulated_spec(options.device, mark(Setting::kDevice)),
-                      options.device_memory, options.device_slots, options.dense_on.value_or(DenseOn::kHost)};
+  DeviceChoice choice{.spec = device::parse_emulated_spec(options.device, mark(Setting::kDevice)),
+                      .memory = options.device_memory,
+                      .slots = options.device_slots,
+                      .dense_on = options.dense_on.value_or(DenseOn::kHost)};
+  if (options.link_bytes_per_s) limit_link(*options.link_bytes_per_s, choice);
+  return choice;
 }
 
 std::uint32_t prefetch_size_of(const EngineOptions& options, const PolicyPlan& policies,

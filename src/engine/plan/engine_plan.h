@@ -95,7 +95,10 @@ struct SlotChoice {
 
 // A device beside the host, as asked for.
 struct DeviceChoice {
-  device::EmulatedSpec spec;
+  device::EmulatedSpec spec;  // with the link as it is limited
+  // Bytes a second that the link has without the limit, where that is less; else empty. `inf` where it is not
+  // paced.
+  std::optional<double> unlimited_link = {};
   std::optional<Bytes> memory;
   std::optional<std::uint32_t> slots;
   DenseOn dense_on = DenseOn::kHost;

@@ -134,6 +134,15 @@ HybridMachine hybrid_machine_of(const engine::Profile& profile, const std::strin
           .packed = device.view == engine::kPackedView};
 }
 
+void limit_link(double bytes_per_s, HybridMachine& machine) {
+  experts::DeviceCosts& device = machine.costs.device;
+  const double least = static_cast<double>(machine.expert_bytes) / bytes_per_s;
+  if (least <= device.transfer) return;
+  device.row *= least / device.transfer;
+  device.transfer = least;
+  machine.source += fmt::format("; the link limited to {:.3g} GB/s", bytes_per_s / 1e9);
+}
+
 bool is_hybrid_machine(const std::string& name_or_file) {
   for (const HybridMachine& machine : hybrid_machines())
     if (machine.name == name_or_file) return true;

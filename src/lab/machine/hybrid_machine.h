@@ -45,6 +45,10 @@ Json to_json(const HybridMachine& machine);
 // decides, and an engine's buffers. REQUIRES: profile.device.
 HybridMachine hybrid_machine_of(const engine::Profile& profile, const std::string& path);
 
+// Its link carries at most so many bytes a second: copies take as long as that says, and rows longer by the
+// same factor. Does nothing to a slower link. REQUIRES: bytes_per_s > 0.
+void limit_link(double bytes_per_s, HybridMachine& machine);
+
 // The preset with that name, or the file: a machine, or a profile of version 2 with a device. Error(kUsage)
 // for a name that is neither; Error(kInvalid) for a profile without a device.
 HybridMachine find_hybrid_machine(const std::string& name_or_file);

@@ -51,6 +51,18 @@ TEST(HybridMachine, AFileSaysTheSameAsItsText) {
   EXPECT_NE(experts::hash_of(shared.costs), experts::hash_of(read.costs));
 }
 
+TEST(HybridMachine, ALinkMayBeLimited) {
+  const HybridMachine machine = hybrid_machines()[0];  // 17301504 bytes in 541 µs: 32 GB/s
+  HybridMachine limited = machine;
+  limit_link(40e9, limited);
+  EXPECT_EQ(experts::hash_of(limited.costs), experts::hash_of(machine.costs));
+  limit_link(1e9, limited);
+  EXPECT_DOUBLE_EQ(limited.costs.device.transfer, 17301504 / 1e9);
+  EXPECT_DOUBLE_EQ(limited.costs.device.row / machine.costs.device.row,
+                   limited.costs.device.transfer / machine.costs.device.transfer);
+  EXPECT_NE(limited.source.find("limited to 1 GB/s"), std::string::npos);
+}
+
 TEST(HybridMachine, AProfileWithADeviceIsOne) {
   engine::Profile profile;
   profile.model.architecture = "fable";
