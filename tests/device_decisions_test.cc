@@ -201,6 +201,20 @@ TEST_F(DeviceDecisions, TiersThatExcludeEachOther) {
                .keep = " --device-keep packed"});
 }
 
+TEST_F(DeviceDecisions, TiersThatNobodyNamed) {
+  const std::string policies = " --device-cache lru --placement device --device-slots 5";
+  const auto exclusive = [] {
+    return content_of(file("ran")).find(" tiers=exclusive ") != std::string::npos;
+  };
+  for (const char* const scope : {"", " --cache-scope layer"}) {
+    const std::string host = std::string(" --cache lru --memory ") + memory(64) + scope;
+    expect_same({.model = kModel, .policies = policies, .host = host + " --capacity 5MiB"});
+    EXPECT_TRUE(exclusive());
+    expect_same({.model = kModel, .policies = policies, .host = host});
+    EXPECT_FALSE(exclusive());
+  }
+}
+
 TEST_F(DeviceDecisions, TwoStartsDecideAlikeAndTheHashIsTold) {
   const std::string common = "run " + kModel + " -p 'Once upon a time' -n 16 --temp 0 --memory " +
                              memory(40) + kDevice + " --device-slots 5 --capacity 12MiB --profile " +

@@ -85,6 +85,29 @@ TEST(HybridReplay, PromptsAndTheLinkMayBeOtherwise) {
   EXPECT_EQ(fast, usual);
 }
 
+// As a run decides it: by what the host's cache holds and takes back.
+TEST(HybridReplay, TiersAreChosenByWhatTheHostHolds) {
+  const auto row = [](const std::string& flags) {
+    const Outcome outcome = run(kSimulate +
+                                "--machine dali-3090 --prefetch none --placement device --device-cache lru "
+                                "--device-slots 9 --scope global --json --cache " +
+                                flags);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return Json::parse(outcome.out).at("results").at(0);
+  };
+  const Json small = row("lru --capacity 416"), both = row("lru --capacity 416 --tiers inclusive");
+  EXPECT_EQ(small.at("tiers"), "exclusive");
+  EXPECT_GT(small.at("decode").at("tiers").at("returns"), 0);
+  EXPECT_EQ(small.at("decisions"), row("lru --capacity 416 --tiers exclusive").at("decisions"));
+  EXPECT_EQ(both.at("tiers"), "inclusive");
+  EXPECT_EQ(both.at("decode").at("tiers").at("returns"), 0);
+  EXPECT_EQ(row("lru").at("tiers"), "inclusive");
+  EXPECT_EQ(row("lru --capacity 1664").at("tiers"), "inclusive");
+  EXPECT_EQ(row("lru --capacity 1663").at("tiers"), "exclusive");
+  EXPECT_THAT(row("static --capacity 416").at("tiers_why").get<std::string>(),
+              HasSubstr("takes nothing back"));
+}
+
 TEST(HybridReplay, MemoryIsSlotsAndTheLogRepeats) {
   const sluice::testing::ScratchDirectory directory;
   const std::string common = kSimulate + "--machine dali-3090 --preset dali-plus --prefetch none --json ";

@@ -1,5 +1,6 @@
 // A device and the host's memory that exclude each other, above the disk: the program's text and logits stay
 // the same, less is read, and what cannot be is refused.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -19,6 +20,8 @@ using sluice::program::Outcome;
 using sluice::program::PackedModelTest;
 using sluice::program::run;
 using sluice::program::run_json;
+using testing::HasSubstr;
+using testing::StartsWith;
 
 const std::string kDevice = " --device emulated:link=inf,compute=inf,latency=0us";
 const std::string kExclusive = kDevice + " --tiers exclusive";
@@ -79,11 +82,36 @@ TEST_F(ThreeTiers, ReadLittleMoreThanOneMemoryOfTheirCommonSize) {
   };
   const double alone = read(77, "");
   const std::string device = " --placement device --device-cache lru --device-slots 5";
-  const double exclusive = read(48, kExclusive + device), inclusive = read(48, kDevice + device);
+  const double exclusive = read(48, kExclusive + device),
+               inclusive = read(48, kDevice + device + " --tiers inclusive");
   std::cout << "exclusive " << exclusive / alone << ", inclusive " << inclusive / alone
             << " of what the host alone reads\n";
   EXPECT_LE(exclusive, 1.05 * alone);
   EXPECT_GT(inclusive, exclusive);
+}
+
+// Where nobody says it: exclusive if the host cannot hold all experts and its cache can take them back.
+TEST_F(ThreeTiers, AreChosenByWhatTheHostHolds) {
+  const std::string device = kDevice + " --placement device --device-slots 3 --memory " + memory(64);
+  const auto choice = [&](const std::string& flags) {
+    const Json told = run_json("plan " + flags + device).at("device");
+    const Json ran = run_json("run " + flags + device + " -p Once -n 2 --temp 0").at("device");
+    EXPECT_EQ(ran.at("tiers"), told.at("tiers")) << flags;
+    EXPECT_EQ(ran.at("tiers_why"), told.at("tiers_why")) << flags;
+    return ran.at("tiers").get<std::string>() + ": " + ran.at("tiers_why").get<std::string>();
+  };
+  EXPECT_EQ(choice(kModel + " --cache lru"), "inclusive: the host's memory holds all experts");
+  EXPECT_THAT(choice(kModel + " --cache lru --capacity 4MiB"),
+              StartsWith("exclusive: the host's memory does"));
+  EXPECT_EQ(choice(kModel + " --cache lru --capacity 4MiB --tiers inclusive"), "inclusive: as asked");
+  EXPECT_EQ(choice(kModel + " --cache lru --tiers exclusive"), "exclusive: as asked");
+  EXPECT_THAT(choice(kModel + " --cache static --capacity 4MiB"), HasSubstr("takes nothing back"));
+  EXPECT_THAT(choice(store() + " --cache zip-pools --capacity 4MiB"), HasSubstr("takes nothing back"));
+  EXPECT_THAT(choice(store() + " --cache lru --keep packed --capacity 4MiB"), HasSubstr("not packed again"));
+  EXPECT_THAT(choice(packable() + " --cache lru --keep packed --capacity 4MiB"), StartsWith("exclusive: "));
+  EXPECT_THAT(choice(packable() + " --cache lru --keep full --capacity 4MiB"), StartsWith("exclusive: "));
+  EXPECT_THAT(run("plan " + kModel + " --cache lru --capacity 4MiB" + device).out,
+              HasSubstr("exclusive: the host's memory does not hold all experts"));
 }
 
 TEST_F(ThreeTiers, RefuseWhatCannotBe) {

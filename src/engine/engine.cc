@@ -54,10 +54,7 @@ Engine::Impl::Impl(const store::Checkpoint& checkpoint, const model::Model& mode
       std::make_unique<fetch::ExpertStore>(checkpoint_, model_, *files_, pool_, kernels_.isa, *accountant_);
   dense_formats_ = DenseWeights::formats(checkpoint_, model_);
   check_formats(budget_parts());
-  // Making words first would take longer on any machine; but what a device gives back is kept as it comes.
-  const bool as_kept = exclusive_tiers() && plan_.keep == Keep::kFull;
-  experts_->compute_packed(experts_->can_be_packed() && !as_kept);
-  divide();
+  divide_by_tiers();
   policies_ = plan_.where_all_fits && budget_.all_experts_fit ? &*plan_.where_all_fits : &plan_.policies;
   experts::LayerPolicies policies = make_policies(*policies_, model_.config.moe, experts_->sizes());
   if (plan_.device && !plan_.second_unit) make_device();
@@ -93,7 +90,7 @@ void Engine::Impl::make_decider(experts::LayerPolicies policies) {
                    : device_ ? profile_->device_costs()
                              : profile_->costs();
   if (plan_.second_unit) policies.costs.device = plan_.second_unit->costs;
-  if (device_) device_->put_policies(*policies_, policies);
+  if (device_) device_->put_policies(*policies_, tiers_.tiers, policies);
   decider_ = std::make_unique<experts::LayerDecider>(
       std::move(policies), experts::SparseShape{model_.config.sparse_layers(),
                                                 static_cast<std::uint32_t>(model_.config.moe.top_k)});
@@ -108,29 +105,6 @@ void Engine::Impl::check_residual() const {
                                               : model_identity(checkpoint_, model_, plan_.fetch),
                           model_.config.sparse_layers(), model_.config.hidden},
                          plan_.residual_name);
-}
-
-UnitParts Engine::Impl::unit_parts(DenseView view, std::size_t chunk) {
-  return {kernels_,    plan_.low_view, model_.config,
-          *experts_,   chunk,          scratch_shape(budget_parts(), view, chunk),
-          dense_there_};
-}
-
-void Engine::Impl::divide() {
-  const auto divided = [&] { return divide_budget(budget_parts(), accountant_->budget(), given_profile()); };
-  if (plan_.device && plan_.device->dense_on != DenseOn::kHost) {
-    const DenseView view = plan_.dense == DenseForm::kPacked ? DenseView::kPacked : DenseView::kWords;
-    BudgetParts parts = budget_parts();
-    UnitParts unit = unit_parts(view, least_chunk(plan_.sequences));
-    parts.dense_there = unit.dense_there = true;  // as they would be with the dense part there
-    dense_there_ = dense_goes_there(parts, unit, view);
-  }
-  budget_ = divided();
-  if (!dense_there_) return;
-  const DenseView view = budget_.dense.view;
-  most_chunk_ =
-      device_chunk(budget_parts(), unit_parts(view, budget_.memory.chunk), view, budget_.memory.chunk);
-  if (most_chunk_ < budget_.memory.chunk) budget_ = divided();
 }
 
 void Engine::Impl::make_device() {
@@ -183,11 +157,6 @@ void Engine::Impl::load_dense_weights() {
   spread_bias();
 }
 
-BudgetParts Engine::Impl::budget_parts() const {
-  return {checkpoint_,    model_,      plan_,        *experts_,  kernels_,
-          dense_formats_, logit_rows_, dense_there_, most_chunk_};
-}
-
 RunReport Engine::Impl::report() const {
   return {.checkpoint = checkpoint_,
           .model = model_,
@@ -205,6 +174,7 @@ RunReport Engine::Impl::report() const {
           .isa_warning = isa_warning_,
           .decider = *decider_,
           .device = device_.get(),
+          .tiers = tiers_,
           .experts = *experts_,
           .files = *files_,
           .isa = kernels_.isa,

@@ -96,13 +96,14 @@ UnitShape EngineDevice::shape() const {
   return {.experts = experts_, .top_k = top_k_, .slots = memory_.slots, .buffers = memory_.staging_slots};
 }
 
-void EngineDevice::put_policies(const PolicyPlan& plan, experts::LayerPolicies& policies) {
+void EngineDevice::put_policies(const PolicyPlan& plan, experts::Tiers tiers,
+                                experts::LayerPolicies& policies) {
   rests_ = plan.device_may_rest && device_helps_nowhere(policies.costs, shape(), most_tokens_);
   if (rests_) policies.placement = experts::find_placement("cpu").make();
   experts::DevicePolicies& device = policies.device.emplace();
   device.buffers = memory_.staging_slots;
   device.host_may_lack = true;
-  device.tiers = plan.tiers;
+  device.tiers = tiers;
   if (prefetch_size_ > 0 && !rests_) device.prefetch = plan.prefetch->make({.seed = seed_});
   device.prefetch_size = prefetch_size_;
   if (plan.prefill_placement != nullptr) device.prefill_placement = plan.prefill_placement->make();

@@ -29,7 +29,7 @@ class EngineDevice {
   // Adds what decides about it to the host's policies, which have the costs. Where nobody has said what it is
   // to do, and it helps in no step, it is left alone: the host computes everything, and nothing stays there.
   // Call once, before begin().
-  void put_policies(const PolicyPlan& plan, experts::LayerPolicies& policies);
+  void put_policies(const PolicyPlan& plan, experts::Tiers tiers, experts::LayerPolicies& policies);
   bool rests() const { return rests_; }
   UnitShape shape() const;
   DeviceUnit& unit() { return *unit_; }

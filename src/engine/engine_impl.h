@@ -31,6 +31,7 @@
 #include "engine/session/rope_table.h"
 #include "engine/watch/statistics.h"
 #include "experts/layer_decider.h"
+#include "experts/tier_choice.h"
 #include "fetch/memory/expert_store.h"
 #include "fetch/weight_files.h"
 #include "kernels/context.h"
@@ -72,13 +73,13 @@ class Engine::Impl {
   BudgetParts budget_parts() const;
   // The profile that the plan was given, if it was measured for this model and machine; else null.
   const Profile* given_profile() const;
-  bool exclusive_tiers() const {
-    const experts::Tiers tiers = plan_.second_unit ? plan_.second_unit->tiers : plan_.policies.tiers;
-    return tiers == experts::Tiers::kExclusive;
-  }
   UnitParts unit_parts(DenseView view, std::size_t chunk);
   // Divides both memories, and says where the dense part goes.
   void divide();
+  // The same, and says whether an expert of the device stays in the host's memory, too.
+  void divide_by_tiers();
+  void divide_for(experts::TierChoice tiers);
+  experts::TierChoice usual_tiers() const;
   void make_device();
   kernels::Ops& ops() { return device_ops_ ? static_cast<kernels::Ops&>(*device_ops_) : host_ops_; }
   device::Device* dense_device() { return dense_there_ ? &device_->device() : nullptr; }
@@ -110,6 +111,7 @@ class Engine::Impl {
   bool dense_there_ = false;                               // on the device
   std::size_t most_chunk_ = SIZE_MAX;                      // for which it has room
   DividedBudget budget_;
+  experts::TierChoice tiers_;
   const PolicyPlan* policies_ = nullptr;  // of plan_
   std::optional<Profile> profile_;
   std::optional<PoolPlan> pool_plan_;

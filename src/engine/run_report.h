@@ -25,6 +25,7 @@ class LayerDecider;
 class LossGuard;
 class MissConstraint;
 class PrefetchTrial;
+struct TierChoice;  // experts/tier_choice.h
 }  // namespace experts
 namespace fetch {
 class ExpertStore;
@@ -77,6 +78,7 @@ struct RunReport {
   const std::string& isa_warning;
   const experts::LayerDecider& decider;
   const EngineDevice* device;         // null: there is none
+  const experts::TierChoice& tiers;   // beside a device
   const fetch::ExpertStore& experts;  // parts in memory, sizes, counters
   fetch::WeightFiles& files;
   Isa isa;

@@ -166,6 +166,7 @@ std::vector<Row> rows_of(const HybridRequest& request, const HybridFlags& flags,
             settings.workload.window.swaps = static_cast<std::uint32_t>(flags.u_size.value_or(8));
             settings.workload.ema.swaps = static_cast<std::uint32_t>(flags.u_size.value_or(2));
             if (!flags.tiers.empty()) settings.tiers = experts::parse_tiers(flags.tiers);
+            settings.packed_copies = machine.packed;
             settings.costs = machine.costs;
             settings.seed = request.seed;
             rows.push_back(std::move(row));
@@ -417,7 +418,8 @@ Json row_json(const Row& row) {
           {"batch", row.batch ? Json(*row.batch) : Json("recorded")},
           {"device_slots", row.settings.slots},
           {"device_cache", row.settings.device_cache},
-          {"tiers", experts::tiers_name(row.settings.tiers)},
+          {"tiers", experts::tiers_name(row.result.tiers.tiers)},
+          {"tiers_why", row.result.tiers.why},
           {"placement_policy", row.settings.placement},
           {"prefill_policy",
            row.settings.prefill_placement.empty() ? Json() : Json(row.settings.prefill_placement)},
@@ -520,10 +522,12 @@ void add_hybrid_flags(Command& command, HybridFlags& flags) {
                   "Caches of the device, with commas between them; default: the preset's")
       ->group(group);
   command
-      .add_option(Setting::kTiers, &flags.tiers,
-                  "An expert that the device keeps stays in the host's memory, too, as its cache says: "
-                  "inclusive (the default); or does not, and goes back there when it leaves the device: "
-                  "exclusive")
+      .add_option(
+          Setting::kTiers, &flags.tiers,
+          "An expert that the device keeps stays in the host's memory, too, as its cache says: "
+          "inclusive; or does not, and goes back there when it leaves the device: exclusive; default: "
+          "exclusive where " +
+              Setting::kCapacity + " is too small for all experts and the host's cache can take them back")
       ->group(group);
   command.add_option(Setting::kPlacement, &flags.placement, placements + "(default: the preset's)")
       ->group(group);

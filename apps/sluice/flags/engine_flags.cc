@@ -218,8 +218,9 @@ void add_device_flags(Command& command, EngineFlags& flags) {
   command
       .add_option(Setting::kTiers, &flags.tiers,
                   "An expert that stays on the device stays in the host's memory, too, as its cache says: "
-                  "inclusive (the default); or does not, and goes back there when it leaves the device: "
-                  "exclusive, which reads less from disk")
+                  "inclusive; or does not, and goes back there when it leaves the device: exclusive, which "
+                  "reads less from disk; default: exclusive where the host's memory does not hold all "
+                  "experts and its cache can take them back")
       ->group(kDeviceGroup);
   command
       .add_option(Setting::kPrefetchSize, &flags.prefetch_size,

@@ -13,6 +13,7 @@
 #include "engine/plan/unit_forecast.h"
 #include "engine/run_report.h"
 #include "experts/layer_decider.h"
+#include "experts/tier_choice.h"
 #include "fetch/memory/expert_store.h"
 #include "report/device_costs.h"
 #include "report/device_report.h"
@@ -82,6 +83,7 @@ std::vector<ReportRow> device_plan_rows(const engine::RunReport& run, std::uint3
                   format_bytes(memory.activations), format_bytes(memory.staging),
                   format_bytes(memory.experts), memory.slots, experts, format_bytes(memory.expert)));
   row("slots", slots_text(run));
+  row("tiers", tiers_text(run));
   row("", std::string(
               device.has_dense()
                   ? "dense weights and the key/value cache are on the device, which computes attention, "
@@ -114,6 +116,8 @@ Json device_plan_json(const engine::RunReport& run, std::uint32_t tokens) {
               {"experts", memory.experts}}}}},
           {"slots", memory.slots},
           {"keep", slots_json(run)},
+          {"tiers", experts::tiers_name(run.tiers.tiers)},
+          {"tiers_why", run.tiers.why},
           {"dense_on", run.device->has_dense() ? "device" : "host"},
           {"rests", run.device->rests()},
           {"decode", to_json(forecasts.decode)},

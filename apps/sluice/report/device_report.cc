@@ -19,6 +19,7 @@
 #include "engine/watch/statistics.h"
 #include "experts/decision_log.h"
 #include "experts/layer_decider.h"
+#include "experts/tier_choice.h"
 
 namespace sluice::app {
 namespace {
@@ -110,6 +111,10 @@ std::string slots_text(const engine::RunReport& run) {
                      format_bytes(profile.expert), profile.view);
 }
 
+std::string tiers_text(const engine::RunReport& run) {
+  return fmt::format("{}: {}", experts::tiers_name(run.tiers.tiers), run.tiers.why);
+}
+
 Json slots_json(const engine::RunReport& run) {
   const engine::EngineDevice& device = *run.device;
   return {{"form", device.slot_form().packed ? "packed" : "full"},
@@ -151,7 +156,8 @@ Json device_json(const engine::RunReport& run) {
           {"slots", device.memory().slots},
           {"dense_on", device.has_dense() ? "device" : "host"},
           {"keep", slots_json(run)},
-          {"tiers", experts::tiers_name(run.policies.tiers)},
+          {"tiers", experts::tiers_name(run.tiers.tiers)},
+          {"tiers_why", run.tiers.why},
           {"link", bytes},
           {"busy_s", computed.busy_s},
           {"idle_share", device_idle_share(run)},

@@ -262,7 +262,7 @@ PolicyPlan choose_policies(const EngineOptions& options, bool packed_states, boo
                                                                       : device  ? kDevicePlacement
                                                                                 : preset.placement));
   if (device) choose_device(options, of_device, plan);
-  plan.tiers = options.tiers.value_or(experts::Tiers::kInclusive);
+  plan.tiers = options.tiers;
   plan.limits = options.limits;
   plan.limits.mode = options.constraint.value_or(preset.constraint);
   plan.cache_aware = options.cache_aware;
@@ -289,7 +289,7 @@ void check_policies(const PolicyPlan& policies, experts::Family family) {
        .loss_limited = policies.contract.has_value(),
        .placement = policies.placement->name,
        .device_cache = policies.device_cache != nullptr ? policies.device_cache->name : "",
-       .tiers = policies.tiers,
+       .tiers = policies.tiers.value_or(experts::Tiers::kInclusive),
        .residual = policies.residual != nullptr});
 }
 

@@ -60,7 +60,7 @@ struct PolicyPlan {
   const experts::DevicePreset* device_preset = nullptr;         // null: none was named
   const experts::PlacementPolicy* prefill_placement = nullptr;  // of prompts from …
   std::uint32_t prefill_from = 1;                               // … so many tokens on; null: as all
-  experts::Tiers tiers = experts::Tiers::kInclusive;
+  std::optional<experts::Tiers> tiers = {};  // empty: as experts::usual_tiers() says, once memory is divided
   bool device_may_rest = false;  // nobody has said what it is to do: it is left alone where it does not help
   experts::PrecisionRule precision;  // kFull: no slices
   experts::ConstraintConfig limits;

@@ -111,7 +111,7 @@ struct EngineOptions {
   // then ratio-prefix.
   std::string device, device_cache;
   std::optional<double> link_bytes_per_s;     // its link is no faster, each way; empty: no limit
-  std::optional<experts::Tiers> tiers;        // empty: inclusive
+  std::optional<experts::Tiers> tiers;        // empty: as experts::usual_tiers() says
   std::optional<Bytes> device_memory;         // empty: what its slots need, or default_device_memory()
   std::optional<std::uint32_t> device_slots;  // experts of each layer that stay there; empty: as many as fit
   // Where dense weights are; empty: on the host. kAuto: on the device where they fit beside two experts.

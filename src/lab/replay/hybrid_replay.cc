@@ -24,7 +24,7 @@ void check(const HybridSettings& settings, const RoutedSteps& steps) {
                               .prefetch = settings.prefetch,
                               .placement = settings.placement,
                               .device_cache = settings.device_cache,
-                              .tiers = settings.tiers,
+                              .tiers = settings.tiers.value_or(experts::Tiers::kInclusive),
                               .residual = true,  // `steps` are what it predicts
                               .transitions = settings.transitions != nullptr});
   const auto prefetch = experts::find_prefetch(settings.prefetch).make({.transitions = settings.transitions});
@@ -61,6 +61,7 @@ class HybridReplay {
         decider_(policies(), {.layers = steps.layers, .top_k = steps.top_k}) {}
 
   HybridResult run(const std::function<bool()>& stop) {
+    result_.tiers = tiers();
     result_.start = decider_.device()->start().size();
     write_heading();
     for (std::size_t s = 0; s < steps_.steps.size(); ++s) {
@@ -93,6 +94,20 @@ class HybridReplay {
     return settings_.host.capacity.value_or(whole_experts() / (settings_.host.by_layer ? steps_.layers : 1));
   }
 
+  experts::TierChoice tiers() const {
+    if (settings_.tiers) return {*settings_.tiers};
+    return experts::usual_tiers(
+        {.cache = experts::find_cache(settings_.host.cache),
+         .sizes = sizes(),
+         .keep = settings_.host.keep,
+         .layers = steps_.layers,
+         .experts = steps_.experts,
+         .by_layer = settings_.host.by_layer,
+         .capacity = settings_.host.capacity.value_or(experts::kAnyBytes),
+         .would_repack =
+             settings_.host.keep != experts::Parts(experts::Part::kFull) && !settings_.packed_copies});
+  }
+
   experts::LayerPolicies policies() const {
     experts::LayerPolicies policies;
     experts::CacheConfig host{.keep = settings_.host.keep, .seed = settings_.seed};
@@ -111,7 +126,7 @@ class HybridReplay {
                             .make({.seed = settings_.seed, .transitions = settings_.transitions});
     device.prefetch_size = settings_.prefetch_size;
     device.buffers = settings_.buffers;
-    device.tiers = settings_.tiers;
+    device.tiers = tiers().tiers;
     device.host_may_lack = settings_.host.capacity.has_value();
     device.residencies = experts::make_device_caches({.cache = settings_.device_cache,
                                                       .layers = steps_.layers,

@@ -15,6 +15,7 @@
 #include "experts/layer_decider.h"
 #include "experts/prefetch/prefetch.h"
 #include "experts/schedule/expert_costs.h"
+#include "experts/tier_choice.h"
 #include "lab/replay/routed_steps.h"
 
 namespace sluice::lab {
@@ -41,7 +42,8 @@ struct HybridSettings {
   std::uint32_t prefetch_size = 1;               // experts of a layer, at most
   // For `stat`; it must outlive the replay.
   const experts::ExpertTransitions* transitions = nullptr;
-  experts::Tiers tiers = experts::Tiers::kInclusive;
+  std::optional<experts::Tiers> tiers = {};  // empty: as experts::usual_tiers() says
+  bool packed_copies = false;                // what the host keeps packed is packed on the device, too
   experts::WorkloadConfig workload = {};
   experts::ExpertCosts costs = {};  // seconds
   std::uint64_t seed = 0;
@@ -66,6 +68,7 @@ struct HybridResult {
   HybridPhase prefill, decode;
   std::uint64_t start = 0;      // experts that the device begins with; their copies are on no clock
   std::uint64_t fallbacks = 0;  // of the placement
+  experts::TierChoice tiers;
   std::uint64_t decision_hash = 0;
 };
 
