@@ -60,7 +60,8 @@ class DeviceDecisions : public PackedModelTest {
     std::string host = " --memory " + memory(40);
     std::size_t batch = 1;
     int seed = 1;
-    std::string keep = "";  // as `profile`, too, takes it
+    std::string keep = "";   // as `profile`, too, takes it
+    std::string trace = "";  // as `trace` alone does
   };
 
   void expect_same(const Case& one) {
@@ -70,10 +71,10 @@ class DeviceDecisions : public PackedModelTest {
     std::string prompts;
     for (std::size_t i = 0; i < one.batch; ++i)
       prompts += " -p '" + kTexts[(i + static_cast<std::size_t>(one.seed)) % kTexts.size()] + "'";
+    request_ = one.model + prompts + " -n 12 --temp 0.9 --ignore-eos --seed " + std::to_string(one.seed) +
+               kDevice + one.policies + one.host + one.keep + " --profile " + profile_of(one.model, one.keep);
     const Json ran =
-        run_json("trace " + one.model + prompts + " -n 12 --temp 0.9 --ignore-eos --seed " +
-                 std::to_string(one.seed) + kDevice + one.policies + one.host + one.keep + " --profile " +
-                 profile_of(one.model, one.keep) + " -o " + file("a.trace") + " --decisions " + file("ran"));
+        run_json("trace " + request_ + one.trace + " -o " + file("a.trace") + " --decisions " + file("ran"));
     const Json& setting = ran.at("run");
     std::string host = " --cache " + setting.at("cache").get<std::string>() + " --scope " +
                        setting.at("scope").get<std::string>() + " --keep " +
@@ -85,9 +86,9 @@ class DeviceDecisions : public PackedModelTest {
         slots += (slots.empty() ? " --pools " : ",") + std::to_string(one_pool.get<int>());
       host += slots;
     }
-    const Json replayed = run_json("simulate --trace " + file("a.trace") + " --machine " +
-                                   profile_of(one.model, one.keep) + one.policies + host + " --seed " +
-                                   std::to_string(one.seed) + " --decisions " + file("replayed"));
+    const Json replayed = replayed_ = run_json(
+        "simulate --trace " + file("a.trace") + " --machine " + profile_of(one.model, one.keep) +
+        one.policies + host + " --seed " + std::to_string(one.seed) + " --decisions " + file("replayed"));
     const std::string log = content_of(file("ran"));
     EXPECT_EQ(log, content_of(file("replayed")));
     EXPECT_GT(log.size(), 2000u);
@@ -106,6 +107,8 @@ class DeviceDecisions : public PackedModelTest {
     std::cout << cases_ << " runs, " << on_device_ << " with experts on the device, " << on_both_
               << " on both units, " << brought_ << " with updates\n";
   }
+  std::string request_;  // of the last run
+  Json replayed_;
   int cases_ = 0, on_device_ = 0, on_both_ = 0, brought_ = 0;
 };
 
@@ -213,6 +216,34 @@ TEST_F(DeviceDecisions, TiersThatNobodyNamed) {
     expect_same({.model = kModel, .policies = policies, .host = host});
     EXPECT_FALSE(exclusive());
   }
+}
+
+// Run and replay see the same predictions, and count how they come true with one class.
+TEST_F(DeviceDecisions, PredictionsAreCountedAlike) {
+  for (const char* const prefetch : {"raw", "stream"})
+    for (const std::size_t batch : {std::size_t{1}, std::size_t{4}}) {
+      expect_same({.model = kModel,
+                   .policies = std::string(" --device-cache lru --placement ratio-prefix --device-slots 5 "
+                                           "--prefetch-size 3 --prefetch ") +
+                               prefetch,
+                   .batch = batch,
+                   .trace = " --ahead"});
+      const Json ran = run_json("run " + request_).at("experts").at("prefetch"),
+                 row = replayed_.at("results").at(0);
+      for (const char* const name : {"predicted", "active", "top"}) {
+        const auto count = [&](const char* phase) {
+          return row.at(phase).at("prefetch").at(name).get<std::uint64_t>();
+        };
+        EXPECT_EQ(ran.at(name), count("prefill") + count("decode")) << name;
+      }
+      EXPECT_EQ(ran.at("top_x"), 3);
+      EXPECT_GT(ran.at("predicted"), 100);
+      EXPECT_GE(ran.at("predicted"), ran.at("active"));
+      EXPECT_GE(ran.at("active"), ran.at("top"));
+      EXPECT_GT(ran.at("accuracy"), .3);  // of 32 experts three at random would be a tenth
+      EXPECT_LE(ran.at("accuracy"), 1);
+      std::cout << prefetch << ", B " << batch << ": " << ran.dump() << "\n";
+    }
 }
 
 TEST_F(DeviceDecisions, TwoStartsDecideAlikeAndTheHashIsTold) {

@@ -318,6 +318,25 @@ TEST_F(RunDevice, PrefetchesServeTheDeviceAndChangeNoText) {
     // The last layer's are still on their way.
     EXPECT_LE(count(ahead, "used") + count(ahead, "kept") + count(ahead, "wasted"), count(ahead, "sent"));
     EXPECT_LE(count(ahead.at("copies"), "begun"), count(ahead, "sent"));
+    // One human line, and the same in JSON: how the prediction came true, if there was one.
+    const Json& predicted = json.at("experts").at("prefetch");
+    const bool predicts = !none && std::string(how).find("random") == std::string::npos;
+    EXPECT_EQ(count(predicted, "predicted") > 0, predicts) << how;
+    EXPECT_EQ(predicted.at("accuracy").is_number(), predicts) << how;
+    if (predicts) {
+      EXPECT_GE(count(predicted, "predicted"), count(predicted, "active")) << how;
+      EXPECT_GE(count(predicted, "active"), count(predicted, "top")) << how;
+      EXPECT_GT(count(predicted, "top"), 0) << how;
+      ASSERT_EQ(predicted.at("cosine").size(), 5u) << how;
+      for (const Json& cosine : predicted.at("cosine")) {
+        EXPECT_GT(cosine, 0) << how;
+        EXPECT_LE(cosine, 1.000001) << how;
+      }
+    }
+    const std::string told = run(request + kUnpaced + " --placement device --device-slots 3" + how).err;
+    EXPECT_EQ(told.find("with the most tokens in each layer were foretold") != std::string::npos, predicts)
+        << how << "\n"
+        << told;
     if (!none) {
       EXPECT_GT(count(ahead, "used"), 0) << how;
       EXPECT_GT(count(ahead.at("copies"), "useful") + count(ahead.at("copies"), "late"), 0) << how;

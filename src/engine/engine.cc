@@ -173,6 +173,7 @@ RunReport Engine::Impl::report() const {
           .start_times = start_times_,
           .isa_warning = isa_warning_,
           .decider = *decider_,
+          .input_prediction = moe_->input_prediction(),
           .device = device_.get(),
           .tiers = tiers_,
           .experts = *experts_,

@@ -21,6 +21,7 @@ namespace model {
 struct Model;
 }
 namespace experts {
+class InputPrediction;
 class LayerDecider;
 class LossGuard;
 class MissConstraint;
@@ -77,9 +78,10 @@ struct RunReport {
   const StartTimes& start_times;
   const std::string& isa_warning;
   const experts::LayerDecider& decider;
-  const EngineDevice* device;         // null: there is none
-  const experts::TierChoice& tiers;   // beside a device
-  const fetch::ExpertStore& experts;  // parts in memory, sizes, counters
+  const experts::InputPrediction& input_prediction;  // of routers of next layers
+  const EngineDevice* device;                        // null: there is none
+  const experts::TierChoice& tiers;                  // beside a device
+  const fetch::ExpertStore& experts;                 // parts in memory, sizes, counters
   fetch::WeightFiles& files;
   Isa isa;
   unsigned threads;

@@ -19,6 +19,7 @@
 #include "engine/session/sequence.h"
 #include "engine/watch/routing_observer.h"
 #include "eval/identity.h"
+#include "experts/prefetch/prediction_check.h"
 #include "experts/prefetch/residual.h"
 #include "model/architecture.h"
 #include "model/config.h"
@@ -51,13 +52,6 @@ class MeanObserver final : public engine::RoutingObserver {
   std::vector<double> here_, next_;  // (T, d)
 };
 
-double cosine(std::span<const double> a, std::span<const double> b) {
-  const double ab = std::inner_product(a.begin(), a.end(), b.begin(), 0.0),
-               aa = std::inner_product(a.begin(), a.end(), a.begin(), 0.0),
-               bb = std::inner_product(b.begin(), b.end(), b.begin(), 0.0);
-  return aa > 0 && bb > 0 ? ab / std::sqrt(aa * bb) : 0;
-}
-
 enum Count { kRaw, kResidual, kStream, kCosineRaw, kCosineResidual, kCounts };
 
 // Compares what is predicted of each layer with what its router then says.
@@ -72,10 +66,10 @@ class QualityObserver final : public engine::RoutingObserver {
     for (std::size_t at = 0; layer > 0 && at < next_.size(); at += d) {
       const std::span<double> here = std::span(here_).subspan(at, d);
       const std::span<const double> next = std::span(next_).subspan(at, d);
-      sum(layer - 1, kCosineRaw) += cosine(here, next);
+      sum(layer - 1, kCosineRaw) += experts::cosine(here, next);
       const std::span<const float> mean = residual_.of(layer - 1);
       for (std::size_t i = 0; i < d; ++i) here[i] += mean[i];
-      sum(layer - 1, kCosineResidual) += cosine(here, next);
+      sum(layer - 1, kCosineResidual) += experts::cosine(here, next);
     }
     here_.swap(next_);
   }

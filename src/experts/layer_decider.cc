@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "base/error.h"
+#include "experts/device_presets.h"
+#include "experts/prefetch/workload_forecast.h"
 
 namespace sluice::experts {
 namespace {
@@ -43,6 +45,7 @@ LayerDecider::LayerDecider(LayerPolicies policies, const SparseShape& shape)
 }
 
 void LayerDecider::begin_step(std::span<const SequenceSpan> spans) {
+  prediction_.forget();
   step_spans_.assign(spans.begin(), spans.end());
   step_ = step_kind(spans);
   if (policies_.constraint) policies_.constraint->begin_step(spans);
@@ -50,6 +53,7 @@ void LayerDecider::begin_step(std::span<const SequenceSpan> spans) {
 }
 
 void LayerDecider::resume_step(std::span<const SequenceSpan> spans) {
+  prediction_.forget();
   step_spans_.assign(spans.begin(), spans.end());
   step_ = step_kind(spans);
   if (policies_.constraint) policies_.constraint->begin_step(spans);
@@ -118,6 +122,7 @@ const Routing& LayerDecider::routed() {
   count_changes();
   group_by_expert();
   average_scores();
+  check_prediction();
   is_routed_ = true;
   return decision_.routing;
 }
@@ -294,13 +299,12 @@ std::span<const PartRequest> LayerDecider::look_ahead(const ScoresView* next) {
   proposals_.clear();
   if (!policies_.prefetch) return proposals_;
   const Residency& host = policies_.residency(next_layer());
-  if (!policies_.device) {
-    policies_.prefetch->propose(state_of(host, next), proposals_);
-    return proposals_;
-  }
-  const Residency& device = policies_.device->residency(next_layer());
-  const WithoutSkipped lacked(host, [&](ExpertId id) { return device.computable(id); });
+  const auto there = [&](ExpertId id) {
+    return policies_.device && policies_.device->residency(next_layer()).computable(id);
+  };
+  const WithoutSkipped lacked(host, there);
   policies_.prefetch->propose(state_of(lacked, next), proposals_);
+  if (!prefetches_to_device()) expect(*policies_.prefetch);
   return proposals_;
 }
 
@@ -316,7 +320,26 @@ std::span<const PartRequest> LayerDecider::look_ahead_on_device(const ScoresView
   device_proposals_.clear();
   device.prefetch->propose(state, device_proposals_);
   device_->prefetch(device_proposals_);
+  expect(*device.prefetch);
   return device_proposals_;
+}
+
+void LayerDecider::expect(Prefetch& prefetch) {
+  WorkloadForecast* const forecast = prefetch.forecast();
+  if (forecast == nullptr || predictor_of(&prefetch) == PredictorKind::kNone) return;
+  prediction_.expect(next_layer(), predicted_top(), forecast->top(predicted_top()));
+}
+
+std::uint32_t LayerDecider::predicted_top() const {
+  const std::uint32_t experts = scores_.experts;
+  return std::min(prefetches_to_device() ? policies_.device->prefetch_size : usual_prefetch_size(experts),
+                  experts);
+}
+
+void LayerDecider::check_prediction() {
+  prediction_scores_.assign(mean_scores_.begin(), mean_scores_.end());
+  PredictionCounts& counts = step_ == StepKind::kPrompt ? prompt_predictions_ : decode_predictions_;
+  counts += prediction_.observe(scores_.layer, tokens_of_, prediction_scores_);
 }
 
 // At the last layer that one: nothing is fetched then.

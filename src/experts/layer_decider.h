@@ -17,6 +17,7 @@
 #include "experts/device_plan.h"
 #include "experts/layer_policies.h"
 #include "experts/placement/placement.h"
+#include "experts/prefetch/prediction_check.h"
 #include "experts/prefetch/prefetch.h"
 #include "experts/prefetch/prefetch_switch.h"
 #include "experts/routing/precision.h"
@@ -125,6 +126,14 @@ class LayerDecider {
   const LayerPolicies& policies() const { return policies_; }
   // What the device's cache begins with, its counts, and the modelled clock; null without a device.
   const DeviceDecider* device() const { return device_.get(); }
+  // How predictions of next layers came true, of those that look_ahead_on_device() has followed; without a
+  // prefetch to a device, look_ahead(). Counted with the layer that was predicted: x is predicted_top().
+  // Nothing is counted where the prefetch follows no predicted scores, and where another step ran in between.
+  const PredictionCounts& predictions(StepKind kind) const {
+    return kind == StepKind::kPrompt ? prompt_predictions_ : decode_predictions_;
+  }
+  // As many experts as are copied to a device ahead, at most; else as DALI would copy (usual_prefetch_size).
+  std::uint32_t predicted_top() const;
   // How routers have changed the model's routing so far: in all steps, and in decode steps.
   const RoutingChanges& changes() const { return changes_; }
   const RoutingChanges& decode_changes() const { return decode_changes_; }
@@ -139,6 +148,8 @@ class LayerDecider {
   void find_low();
   Parts certain_parts() const;  // of experts of the next event
   PredictorKind predictor_of(const Prefetch* prefetch) const;
+  void expect(Prefetch& prefetch);  // what it has just foretold
+  void check_prediction();
   std::uint32_t next_layer() const;
   LayerState state_of(const ResidencyView& residency, const ScoresView* next) const;
   void assign();
@@ -171,6 +182,9 @@ class LayerDecider {
   TierExchanger exchanger_;
   TierExchange exchange_;  // of the running event
   std::vector<PartRequest> device_proposals_;
+  TopPrediction prediction_;
+  PredictionCounts prompt_predictions_, decode_predictions_;
+  std::vector<double> prediction_scores_;  // (N)
   // For whole layers: the outcome for all N experts.
   EventOutcome layer_outcome_;
   std::vector<ExpertId> layer_experts_;

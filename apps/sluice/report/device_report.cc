@@ -252,6 +252,15 @@ std::string device_text(const engine::RunReport& run) {
                      run.device->spec().dilation, breakable(run.device->name()));
 }
 
+// Behind a figure of what was copied ahead; empty where nobody has foretold numbers of tokens.
+static std::string prediction_text(const experts::LayerDecider& decider) {
+  experts::PredictionCounts counts = decider.predictions(StepKind::kPrompt);
+  counts += decider.predictions(StepKind::kDecode);
+  if (counts.wanted == 0) return "";
+  return fmt::format("; {:.1f} % of the {} with the most tokens in each layer were foretold",
+                     100 * counts.accuracy(), decider.predicted_top());
+}
+
 std::string device_figures(const engine::RunReport& run) {
   if (run.device == nullptr) return "";
   using experts::DeviceCounts;
@@ -291,9 +300,9 @@ std::vector<ReportRow> device_rows(const engine::RunReport& run) {
     rows.push_back({"", fmt::format("{} of {} experts that left the device went back to the host", returns,
                                     sum(decider, &DeviceCounts::dropped))});
   if (const experts::PrefetchCounts ahead = prefetches(decider); ahead.sent > 0)
-    rows.push_back(
-        {"", fmt::format("{} experts copied ahead, {:.1f} % of them computed", ahead.sent,
-                         share(static_cast<double>(ahead.used), static_cast<double>(ahead.sent)))});
+    rows.push_back({"", fmt::format("{} experts copied ahead, {:.1f} % of them computed{}", ahead.sent,
+                                    share(static_cast<double>(ahead.used), static_cast<double>(ahead.sent)),
+                                    prediction_text(run.decider))});
   rows.push_back({"idle", fmt::format("the device {:.1f} % of the time, the host {:.1f} % (it waits for the "
                                       "device)",
                                       100 * device_idle_share(run), 100 * host_wait_share(run))});

@@ -25,7 +25,7 @@ std::string slots_text(const engine::RunReport& run);
 Json slots_json(const engine::RunReport& run);
 // "exclusive: the host's memory does not hold all experts, …".
 std::string tiers_text(const engine::RunReport& run);
-// "--link limits the link to 1 GB/s; without it: 2 GB/s"; empty where no such limit holds.
+// To what the user has limited the link, and what it has without that; empty where no such limit holds.
 std::string link_limit_text(const engine::RunReport& run);
 // "device 3.1 MiB of 8 MiB, 41 % of experts" at this time, for the live view; empty without a device.
 std::string device_figures(const engine::RunReport& run);

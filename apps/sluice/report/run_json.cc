@@ -2,6 +2,7 @@
 #include "report/ratios.h"
 
 #include <cmath>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -11,6 +12,8 @@
 #include "engine/read_forecast.h"
 #include "engine/run_report.h"
 #include "engine/watch/statistics.h"
+#include "experts/layer_decider.h"
+#include "experts/prefetch/prediction_check.h"
 #include "experts/prefetch/prefetch_trial.h"
 #include "experts/registry.h"
 #include "experts/routing/miss_account.h"
@@ -78,6 +81,22 @@ Json trial_json(const experts::PrefetchTrial& trial) {
   return {{"pays", trial.pays()},
           {"step_s_with", trial.seconds_with()},
           {"step_s_without", trial.seconds_without()}};
+}
+
+// How the prediction that the prefetch follows came true (docs/counters.md).
+Json prediction_json(const engine::RunReport& run) {
+  experts::PredictionCounts counts = run.decider.predictions(experts::StepKind::kPrompt);
+  counts += run.decider.predictions(experts::StepKind::kDecode);
+  Json cosines = Json::array();
+  const std::span<const experts::InputPrediction::Mean> means = run.input_prediction.means();
+  for (std::size_t layer = 1; layer < means.size(); ++layer)
+    cosines.push_back(means[layer].tokens > 0 ? Json(means[layer].value()) : Json());
+  return {{"predicted", counts.predicted},
+          {"active", counts.active},
+          {"top", counts.top},
+          {"top_x", run.decider.predicted_top()},
+          {"accuracy", counts.wanted > 0 ? Json(counts.accuracy()) : Json()},
+          {"cosine", cosines}};
 }
 
 Json counts_json(const engine::ExpertStatistics& counts) {
@@ -154,6 +173,7 @@ Json experts_json(const engine::RunReport& run) {
                       {"wasted_bytes", ahead.wasted_bytes},
                       {"delay_bytes", ahead.delay_bytes},
                       {"paused_events", statistics.prefetch_paused}};
+  json["prefetch"].update(prediction_json(run));
   if (run.policies.residual)
     json["prefetch"]["calibration"] = {{"chose", run.policies.prefetch_by_calibration},
                                        {"accuracy_residual", run.policies.residual->all.residual.mean},

@@ -4,6 +4,7 @@
 
 #include "base/stopwatch.h"
 #include "engine/forward/moe_block.h"
+#include "kernels/ops/host_ops.h"
 
 namespace sluice::engine {
 
@@ -25,8 +26,10 @@ void MoeBlock::look_ahead(std::size_t layer, Role norm, const Step& step, const 
   if (!computed) look_ahead_on_device(layer, norm, step, w);
   if (computed ? !decider_->looks_twice() : !may_look_ahead()) return;
   Stopwatch deciding;
+  const experts::PredictorKind kind = decider_->predictor();
   const std::span<const experts::PartRequest> wanted =
-      decider_->look_ahead(predict(decider_->predictor(), layer, norm, step, w, computed));
+      decider_->look_ahead(predict(kind, layer, norm, step, w, computed));
+  if (!decider_->prefetches_to_device()) expect_inputs(kind, layer, step.tokens.size(), w);
   statistics_.now().policy_s += deciding.lap();
   store_.prefetch(wanted);
 }
@@ -34,8 +37,10 @@ void MoeBlock::look_ahead(std::size_t layer, Role norm, const Step& step, const 
 void MoeBlock::look_ahead_on_device(std::size_t layer, Role norm, const Step& step, const Workspace& w) {
   if (!decider_->prefetches_to_device()) return;
   Stopwatch deciding;
+  const experts::PredictorKind kind = decider_->device_predictor();
   const std::span<const experts::PartRequest> wanted =
-      decider_->look_ahead_on_device(predict(decider_->device_predictor(), layer, norm, step, w, false));
+      decider_->look_ahead_on_device(predict(kind, layer, norm, step, w, false));
+  expect_inputs(kind, layer, step.tokens.size(), w);
   for (const experts::PartRequest& one : wanted) ahead_.push_back(one.id);
   statistics_.now().policy_s += deciding.lap();
 }
@@ -46,6 +51,14 @@ const experts::ScoresView* MoeBlock::predict(experts::PredictorKind kind, std::s
   if (predicted_by_ != kind) predicted_ = predictors_[kind].predict(layer, norm, step, w, computed);
   predicted_by_ = kind;
   return &predicted_;
+}
+
+void MoeBlock::expect_inputs(experts::PredictorKind kind, std::size_t layer, std::size_t tokens,
+                             const Workspace& w) {
+  if (kind == experts::PredictorKind::kNone || !ops_.on_host()) return;
+  const float* const inputs = kernels::host_floats(predictors_[kind].inputs(w));
+  input_prediction_.expect(config_.sparse_index(static_cast<std::uint32_t>(layer)) + 1,
+                           {inputs, tokens * config_.hidden});
 }
 
 void MoeBlock::show_ahead(std::size_t layer, Role norm, const Step& step, const Workspace& w, bool computed) {

@@ -10,6 +10,7 @@
 #include "engine/forward/unit/stream_all.h"
 #include "engine/session/sequence.h"
 #include "experts/core/state_order.h"
+#include "kernels/ops/host_ops.h"
 #include "kernels/products/packed/packed_matmul.h"
 
 namespace sluice::engine {
@@ -32,12 +33,14 @@ MoeBlock::MoeBlock(kernels::Ops& ops, const kernels::Context& host, const model:
       input_forms_(kernels::input_forms_of(store.formats())),
       scores_(ops, host, config, weights),
       predictors_({ops, config, weights, scores_, residual}),
+      input_prediction_(config.sparse_layers(), config.hidden),
       host_(host, low_view) {}
 
 void MoeBlock::begin_step(const Step& step) {
   if (decider_ == nullptr) return;
   describe_spans(step, spans_);
   decider_->begin_step(spans_);
+  input_prediction_.forget();
   step_watch_.lap();
   needed_before_ = statistics_.decode.bytes_read + store_.prefetch_counters().used_bytes;
   wasted_before_ = store_.prefetch_counters().wasted_bytes;
@@ -47,6 +50,7 @@ void MoeBlock::resume_step(const Step& step) {
   if (decider_ == nullptr) return;
   describe_spans(step, spans_);
   decider_->resume_step(spans_);
+  input_prediction_.forget();
 }
 
 void MoeBlock::cancel_step(const Step& step) {
@@ -104,6 +108,9 @@ void MoeBlock::run(std::size_t layer, Role norm, const Step& step, const Workspa
 
 const experts::LayerDecision& MoeBlock::decide(std::size_t layer, const Step& step, const Workspace& w) {
   if (observer_ != nullptr) show_inputs(layer, step.tokens.size(), w);
+  if (ops_.on_host())
+    input_prediction_.observe(config_.sparse_index(static_cast<std::uint32_t>(layer)),
+                              {kernels::host_floats(w.normed), step.tokens.size() * config_.hidden});
   const experts::ScoresView scores = scores_.of_layer(layer, step, w);
   const experts::Routing& routing = decider_->route(scores);
   statistics_.routing = decider_->changes();

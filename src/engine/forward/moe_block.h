@@ -20,6 +20,7 @@
 #include "engine/watch/routing_observer.h"
 #include "engine/watch/statistics.h"
 #include "experts/layer_decider.h"
+#include "experts/prefetch/prediction_check.h"
 #include "fetch/memory/expert_store.h"
 #include "fetch/timeline.h"
 #include "kernels/context.h"
@@ -48,6 +49,8 @@ class MoeBlock {
   void observe(RoutingObserver* observer) { observer_ = observer; }
   // Records when each expert was computed (null: stops).
   void record(fetch::Timeline* timeline) { timeline_ = timeline; }
+  // How near predictions of routers' inputs came, of those that prefetches have followed.
+  const experts::InputPrediction& input_prediction() const { return input_prediction_; }
   // Begins a step of the kind in Statistics. end_step() ends a step that did not fail.
   void begin_step(const Step& step);
   void resume_step(const Step& step);  // another step has run between its layers
@@ -110,6 +113,9 @@ class MoeBlock {
   // and no other scores between. Null for kNone.
   const experts::ScoresView* predict(experts::PredictorKind kind, std::size_t layer, model::Role norm,
                                      const Step& step, const Workspace& w, bool computed);
+  // Remembers the predicted input of the next sparse layer. Inputs on a device stay unknown: to bring them
+  // here would hold it up.
+  void expect_inputs(experts::PredictorKind kind, std::size_t layer, std::size_t tokens, const Workspace& w);
   // Shows the observer the scores that are predicted for the next sparse layer, if it wants them; once more
   // when this layer is `computed`.
   void show_ahead(std::size_t layer, model::Role norm, const Step& step, const Workspace& w, bool computed);
@@ -130,6 +136,7 @@ class MoeBlock {
   Predictors predictors_;
   experts::PredictorKind predicted_by_ = experts::PredictorKind::kNone;  // what predicted …
   experts::ScoresView predicted_;                                        // … these
+  experts::InputPrediction input_prediction_;
   std::vector<experts::ExpertId> ahead_;  // of the running event: what is to be copied to the device
   HostUnit host_;
   ComputeUnit* device_ = nullptr;

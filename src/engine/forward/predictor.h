@@ -33,6 +33,8 @@ class Predictor {
   // not yet added to w.hidden. Uses w.expert_rows and w.gathered. REQUIRES: there is a next sparse layer.
   virtual experts::ScoresView predict(std::size_t layer, model::Role norm, const Step& step,
                                       const Workspace& w, bool computed) = 0;
+  // (T, d): what the next router was predicted to see. Valid behind predict(), until somebody uses w.
+  virtual kernels::Floats inputs(const Workspace& w) const = 0;
 };
 
 // What predictors compute with. All must outlive them.

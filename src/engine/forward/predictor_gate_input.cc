@@ -13,6 +13,7 @@ class GateInputPredictor final : public Predictor {
                               bool) override {
     return tools_.scores.score(next_sparse(tools_.config, layer), w.normed, step, w);
   }
+  kernels::Floats inputs(const Workspace& w) const override { return w.normed; }
 
  private:
   const PredictorTools tools_;

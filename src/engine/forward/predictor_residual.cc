@@ -30,6 +30,7 @@ class ResidualPredictor final : public Predictor {
     ops.run(kernels::op::AddToRows{.x = row, .rows = tokens, .columns = d, .to = inputs});
     return tools_.scores.score(next_sparse(tools_.config, layer), inputs, step, w);
   }
+  kernels::Floats inputs(const Workspace& w) const override { return w.expert_rows; }
 
  private:
   const PredictorTools tools_;

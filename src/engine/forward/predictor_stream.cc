@@ -29,6 +29,7 @@ class StreamPredictor final : public Predictor {
                                  .y_stride = d});
     return tools_.scores.score(next, stream, step, w);
   }
+  kernels::Floats inputs(const Workspace& w) const override { return w.expert_rows; }
 
  private:
   const PredictorTools tools_;

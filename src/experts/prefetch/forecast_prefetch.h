@@ -21,6 +21,7 @@ class ForecastPrefetch final : public Prefetch {
   // A token chooses the top-k of the predicted logits, or of the scores where there are no logits.
   void propose(const LayerState& state, std::vector<PartRequest>& out) override;
   PredictorKind predictor() const override { return predictor_; }
+  WorkloadForecast* forecast() override { return &forecast_; }
   std::string name() const override { return name_; }
 
  private:

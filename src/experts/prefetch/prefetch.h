@@ -17,6 +17,7 @@
 namespace sluice::experts {
 
 class ExpertTransitions;  // expert_transitions.h
+class WorkloadForecast;   // workload_forecast.h
 
 // How the scores of the next sparse layer's router are predicted. engine/forward/predictor.h computes them;
 // replays take them from traces, or from recorded gate inputs.
@@ -66,6 +67,8 @@ class Prefetch {
   // computed, because the stream then has all of it: the later answer replaces the earlier one.
   virtual void propose(const LayerState& state, std::vector<PartRequest>& out) = 0;
   virtual PredictorKind predictor() const { return PredictorKind::kNone; }
+  // What the last proposal was made of; null for a policy that foretells no numbers of tokens.
+  virtual WorkloadForecast* forecast() { return nullptr; }
   virtual std::string name() const = 0;
 };
 

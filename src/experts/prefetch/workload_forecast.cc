@@ -7,6 +7,16 @@
 
 namespace sluice::experts {
 
+void top_by_workload(std::span<const std::uint32_t> tokens, std::span<const double> scores, std::size_t size,
+                     std::vector<std::uint32_t>& experts) {
+  SLUICE_CHECK(tokens.size() == scores.size());
+  std::ranges::sort(experts, [&](std::uint32_t a, std::uint32_t b) {
+    if (tokens[a] != tokens[b]) return tokens[a] > tokens[b];
+    return scores[a] != scores[b] ? scores[a] > scores[b] : a < b;
+  });
+  experts.resize(std::min(size, experts.size()));
+}
+
 void WorkloadForecast::predict(const PredictedRouting& predicted) {
   const std::uint32_t n = predicted.experts;
   const std::size_t all = std::size_t{predicted.tokens} * n;
@@ -39,15 +49,12 @@ std::span<const std::uint32_t> WorkloadForecast::predicted(std::uint32_t token) 
 
 std::span<const std::uint32_t> WorkloadForecast::order(std::span<const std::uint8_t> resident,
                                                        std::size_t size) {
-  SLUICE_CHECK(resident.size() == counts_.size());
+  SLUICE_CHECK(resident.empty() || resident.size() == counts_.size());
   order_.clear();
   for (std::uint32_t e = 0; e < counts_.size(); ++e)
-    if (counts_[e] > 0 && resident[e] == 0) order_.push_back(e);
-  std::ranges::sort(order_, [&](std::uint32_t a, std::uint32_t b) {
-    if (counts_[a] != counts_[b]) return counts_[a] > counts_[b];
-    return mass_[a] != mass_[b] ? mass_[a] > mass_[b] : a < b;
-  });
-  return std::span(order_).first(std::min(size, order_.size()));
+    if (counts_[e] > 0 && (resident.empty() || resident[e] == 0)) order_.push_back(e);
+  top_by_workload(counts_, mass_, size, order_);
+  return order_;
 }
 
 }  // namespace sluice::experts

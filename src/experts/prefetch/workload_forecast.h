@@ -16,6 +16,12 @@ struct PredictedRouting {
   std::span<const double> scores = {};    // (T, N): softmax over all N
 };
 
+// Keeps the `size` experts of `experts` that have the most tokens, in that order: by tokens descending, then
+// by score descending, then by id. The tie of tokens matters with one sequence, where each count is 1.
+// tokens, scores: (N).
+void top_by_workload(std::span<const std::uint32_t> tokens, std::span<const double> scores, std::size_t size,
+                     std::vector<std::uint32_t>& experts);
+
 // Allocates nothing once it has seen the largest step. Thread-compatible.
 class WorkloadForecast {
  public:
@@ -26,9 +32,11 @@ class WorkloadForecast {
   // (N): how many tokens are predicted to choose an expert.
   std::span<const std::uint32_t> counts() const { return counts_; }
   // At most `size` experts to fetch, of those that some token is predicted to choose and that are not
-  // resident: by count descending, then by the sum of the scores that all tokens give them, then by id. The
-  // tie of counts matters with one sequence, where each count is 1. resident: (N). Valid until the next call.
+  // resident: the top ones by workload, where the score of an expert is the sum of what all tokens give it.
+  // resident: (N). Valid until the next call of either.
   std::span<const std::uint32_t> order(std::span<const std::uint8_t> resident, std::size_t size);
+  // The same, whatever is resident.
+  std::span<const std::uint32_t> top(std::size_t size) { return order({}, size); }
 
  private:
   std::uint32_t top_k_ = 0;

@@ -71,6 +71,8 @@ class HybridReplay {
     const experts::LayerPolicies& all = decider_.policies();
     result_.prefill.counts = decider_.device()->counts(experts::StepKind::kPrompt);
     result_.decode.counts = decider_.device()->counts(experts::StepKind::kDecode);
+    result_.prefill.predictions = decider_.predictions(experts::StepKind::kPrompt);
+    result_.decode.predictions = decider_.predictions(experts::StepKind::kDecode);
     result_.fallbacks = all.placement->fallbacks();
     result_.decision_hash = experts::decision_hash(all);
     if (log_) log_(experts::decision_ending(result_.decision_hash));

@@ -60,6 +60,7 @@ struct HybridPhase {
   std::uint64_t steps = 0, tokens = 0;
   double seconds = 0;  // of whole steps
   experts::DeviceCounts counts;
+  experts::PredictionCounts predictions;  // that the prefetch has followed
   HybridHostCounts host;
   experts::LinkUse link;
 };

@@ -162,6 +162,7 @@ TEST(HybridReplay, PrefetchesThatAreRightSaveTime) {
   const HybridPhase none = replay_hybrid(steps, settings).decode;
   EXPECT_EQ(none.counts.prefetch.sent, 0u);
   EXPECT_EQ(none.link.prefetches, 0);
+  EXPECT_EQ(none.predictions.predicted, 0u);
   settings.prefetch = "raw";
   double last = none.seconds * 1.01;  // what is wrong costs nothing here but the prediction
   for (const double right : {0.0, .5, 1.0}) {
@@ -170,6 +171,12 @@ TEST(HybridReplay, PrefetchesThatAreRightSaveTime) {
     const experts::PrefetchCounts& counts = ahead.counts.prefetch;
     EXPECT_EQ(counts.sent, kSteps * 2 * 3) << "of each layer but the first all three experts";
     EXPECT_NEAR(static_cast<double>(counts.used) / static_cast<double>(counts.sent), right, .08);
+    // One token chooses three experts: each of them is of the top three.
+    const experts::PredictionCounts& predictions = ahead.predictions;
+    EXPECT_EQ(predictions.predicted, counts.sent);
+    EXPECT_EQ(predictions.wanted, counts.sent);
+    EXPECT_EQ(predictions.active, counts.used);
+    EXPECT_EQ(predictions.top, counts.used);
     EXPECT_LT(ahead.seconds, last) << right;
     last = ahead.seconds;
   }

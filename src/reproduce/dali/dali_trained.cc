@@ -15,6 +15,7 @@
 #include "engine/forward/predictor.h"
 #include "engine/watch/routing_observer.h"
 #include "experts/prefetch/expert_transitions.h"
+#include "experts/prefetch/prediction_check.h"
 #include "experts/prefetch/prefetch.h"
 #include "experts/prefetch/residual.h"
 #include "experts/registry.h"
@@ -66,16 +67,6 @@ class Recorder final : public engine::RoutingObserver {
 std::vector<double> doubles(const std::vector<float>& all, std::size_t row, std::size_t width) {
   const auto begin = all.begin() + static_cast<std::ptrdiff_t>(row * width);
   return {begin, begin + static_cast<std::ptrdiff_t>(width)};
-}
-
-double cosine(std::span<const double> a, std::span<const double> b) {
-  double ab = 0, aa = 0, bb = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    ab += a[i] * b[i];
-    aa += a[i] * a[i];
-    bb += b[i] * b[i];
-  }
-  return aa > 0 && bb > 0 ? ab / std::sqrt(aa * bb) : 0;
 }
 
 class NothingHeld final : public experts::ResidencyView {
@@ -178,9 +169,9 @@ class Measurement {
       for (std::size_t t = 0; t < tokens; ++t) {
         std::vector<double> here = doubles(text[l].inputs, t, width);
         const std::vector<double> next = doubles(text[l + 1].inputs, t, width);
-        raw += cosine(here, next);
+        raw += experts::cosine(std::span(here), std::span(next));
         for (std::size_t i = 0; i < width; ++i) here[i] += residual_[l][i];
-        corrected += cosine(here, next);
+        corrected += experts::cosine(std::span(here), std::span(next));
       }
       found_.cosine_raw.push_back(raw / static_cast<double>(tokens));
       found_.cosine_residual.push_back(corrected / static_cast<double>(tokens));
@@ -263,18 +254,10 @@ class Measurement {
                       .top_k = found_.top_k,
                       .most = top},
                      named_);
-    std::vector<std::uint16_t> busiest;
-    for (std::uint16_t e = 0; e < n; ++e)
-      if (count[e] > 0) busiest.push_back(e);
-    std::ranges::sort(busiest, [&](std::uint16_t a, std::uint16_t b) {
-      if (count[a] != count[b]) return count[a] > count[b];
-      return mass[a] != mass[b] ? mass[a] > mass[b] : a < b;
-    });
-    busiest.resize(std::min<std::size_t>(busiest.size(), top));
-    double found = 0;
-    for (const experts::PartRequest& one : named_)
-      found += std::ranges::count(busiest, one.id.index) > 0 ? 1 : 0;
-    return found / static_cast<double>(busiest.size());
+    std::vector<std::uint32_t> ids;
+    for (const experts::PartRequest& one : named_) ids.push_back(one.id.index);
+    check_.expect(l + 1, top, ids);
+    return check_.observe(l + 1, count, mass).accuracy();
   }
 
   // The softmax of each predicted row.
@@ -312,6 +295,7 @@ class Measurement {
   experts::Routing routing_;
   std::vector<float> predicted_, scores_;  // (T, N) of a step
   std::vector<experts::PartRequest> named_;
+  experts::TopPrediction check_;
 };
 
 }  // namespace
