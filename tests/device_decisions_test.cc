@@ -218,6 +218,15 @@ TEST_F(DeviceDecisions, TiersThatNobodyNamed) {
   }
 }
 
+TEST_F(DeviceDecisions, PopularExperts) {
+  const std::string text = file("popular.trace");
+  fs::remove(text);
+  ASSERT_EQ(run("trace " + kModel + " -p 'The sea was calm' -n 20 --temp 0 -q -o " + text).code, 0);
+  expect_same(
+      {.model = kModel, .policies = " --preset d-fiddler --device-slots 6 --ranks-of " + text, .batch = 4});
+  EXPECT_NE(content_of(file("ran")).find("\nstart "), std::string::npos);
+}
+
 // Run and replay see the same predictions, and count how they come true with one class.
 TEST_F(DeviceDecisions, PredictionsAreCountedAlike) {
   for (const char* const prefetch : {"raw", "stream"})

@@ -1,5 +1,7 @@
 #include "engine/engine_device.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -37,6 +39,16 @@ void check_speed(const device::EmulatedSpec& spec, Bytes expert) {
       .fix("give the device a faster link and faster compute, or a smaller dilate");
 }
 
+void check_popularity(const DeviceChoice& choice, std::size_t layers, std::size_t experts) {
+  const std::size_t counted = choice.popularity.size();
+  if (counted == 0 || (counted == layers && choice.popularity.front().size() == experts)) return;
+  throw Error(ErrorKind::kInvalid, "the routing that says which experts are popular is of another model")
+      .in(choice.popularity_name)
+      .expected(fmt::format("{} sparse layers of {} experts", layers, experts))
+      .found(fmt::format("{} of {}", counted, choice.popularity.front().size()))
+      .fix("record that of this model: sluice trace MODEL");
+}
+
 }  // namespace
 
 Bytes default_device_memory() { return std::min<Bytes>(kGiB, free_memory(read_memory_limits()) / 4); }
@@ -50,7 +62,9 @@ EngineDevice::EngineDevice(const EnginePlan& plan, const UnitParts& parts, const
       most_tokens_(static_cast<std::uint32_t>(parts.tokens)),
       seed_(plan.seed),
       slot_form_(plan.device->slot_form),
+      popularity_(plan.device->popularity),
       memory_(plan_of(*plan.device, needs)) {
+  check_popularity(*plan.device, layers_, experts_);
   check_speed(spec_, parts.store.bytes_per_expert());
   device::EmulatedOptions options;
   options.spec = spec_;
@@ -114,7 +128,8 @@ void EngineDevice::put_policies(const PolicyPlan& plan, experts::Tiers tiers,
                                    .experts = experts_,
                                    .top_k = top_k_,
                                    .slots = memory_.slots,
-                                   .seed = seed_});
+                                   .seed = seed_,
+                                   .workload = {.popularity = popularity_}});
 }
 
 }  // namespace sluice::engine

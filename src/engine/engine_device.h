@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "device/device.h"
 #include "engine/forward/unit/device_unit.h"
@@ -23,7 +24,7 @@ Bytes default_device_memory();
 class EngineDevice {
  public:
   // `needs`: of the device's memory (device_needs). REQUIRES: plan.device. Error(kBudget) naming the least
-  // memory of the device that would do, (kUsage), (kIo).
+  // memory of the device that would do, (kInvalid) for a popularity of another shape, (kUsage), (kIo).
   EngineDevice(const EnginePlan& plan, const UnitParts& parts, const DeviceNeeds& needs);
 
   // Adds what decides about it to the host's policies, which have the costs. Where nobody has said what it is
@@ -62,6 +63,7 @@ class EngineDevice {
   const std::uint32_t most_tokens_;
   const std::uint64_t seed_;
   const SlotChoice slot_form_;
+  const std::vector<std::vector<double>> popularity_;
   std::unique_ptr<device::Device> device_;
   DeviceMemoryPlan memory_;
   std::unique_ptr<DeviceUnit> unit_;

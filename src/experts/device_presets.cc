@@ -91,8 +91,6 @@ std::uint32_t usual_prefetch_size(std::uint32_t experts) { return experts <= 8 ?
 
 std::span<const DevicePreset> device_presets() { return kPresets; }
 
-bool is_for_replays(const DevicePreset& preset) { return find_cache(preset.device_cache).by_popularity; }
-
 bool is_device_preset(std::string_view name) {
   return std::ranges::find(kPresets, name, &DevicePreset::name) != std::end(kPresets);
 }

@@ -25,8 +25,6 @@ struct DevicePreset {
 std::uint32_t usual_prefetch_size(std::uint32_t experts);
 
 std::span<const DevicePreset> device_presets();
-// Whether what it does is known from recorded routing alone, so that it runs in replays and nowhere else.
-bool is_for_replays(const DevicePreset& preset);
 bool is_device_preset(std::string_view name);  // also of those that cannot run
 const DevicePreset& find_device_preset(
     std::string_view name);  // Error(kUsage), also for those that cannot run

@@ -37,7 +37,7 @@ struct CachePolicy {
   // Begins with experts of its choice where CacheConfig::layers says what there are (Residency::start).
   bool starts = false;
   bool whole_layers = false;   // keeps all experts of some layers: one cache for all of them
-  bool by_popularity = false;  // needs WorkloadConfig::popularity, which replays alone count
+  bool by_popularity = false;  // needs WorkloadConfig::popularity, which recorded routing says
   // Is asked expert by expert, and so can give experts up to a device and adopt what leaves one
   // (TierExchange).
   bool adopts = false;

@@ -41,6 +41,7 @@
 #include "streams/standard_error.h"
 #include "streams/standard_output.h"
 #include "streams/terminal_columns.h"
+#include "trace/choice_counts.h"
 
 namespace sluice::app {
 namespace {
@@ -318,10 +319,7 @@ std::vector<std::vector<double>> popularity_of(const std::string& path, const tr
         .in(path)
         .expected(fmt::format("{} layers of {} experts", header.layers, header.experts))
         .found(fmt::format("{} of {}", trace->header().layers, trace->header().experts));
-  std::vector<std::vector<double>> counts(header.layers, std::vector<double>(header.experts));
-  trace::TraceEvent event;
-  while (trace->next(event))
-    for (const experts::Choice& choice : event.choices) counts[event.layer][choice.expert] += 1;
+  std::vector<std::vector<double>> counts = trace::choice_counts(*trace, interrupted_or_unread);
   tell_played(path, trace->played());
   return counts;
 }

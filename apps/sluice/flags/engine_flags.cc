@@ -30,19 +30,19 @@
 #include "store/source/store_checkpoint.h"
 #include "streams/interrupt.h"
 #include "streams/standard_error.h"
+#include "trace/choice_counts.h"
 #include "trace/routing_script_reader.h"
 
 namespace sluice::app {
 namespace {
 
-// Whether a running model can do what a policy does. Others must be told what replays alone know.
+// Whether a running model can do what a policy does. Others must be told what replays alone know. A cache of
+// the host is not told what is popular.
 bool runs(const experts::CachePolicy& cache) { return !cache.oracle && !cache.by_popularity; }
 bool runs(const experts::PrefetchPolicy& prefetch) {
   return prefetch.needs != experts::PrefetchNeeds::kTransitions;
 }
-bool runs(const experts::DevicePreset& preset) {
-  return preset.missing.empty() && !experts::is_for_replays(preset);
-}
+bool runs(const experts::DevicePreset& preset) { return preset.missing.empty(); }
 
 // The names of those policies of a table that `has` says true of.
 template <class Policies, class Has>
@@ -66,7 +66,7 @@ std::string names_of(const Policies& policies) {
 // A device holds whole experts, in one form.
 std::string device_cache_names() {
   return names_of(experts::cache_policies(), [](const experts::CachePolicy& cache) {
-    return runs(cache) && !cache.pooled && !cache.sliced;
+    return !cache.oracle && !cache.pooled && !cache.sliced;
   });
 }
 
@@ -216,6 +216,11 @@ void add_device_flags(Command& command, EngineFlags& flags) {
                   "Which experts stay there: " + device_cache_names() + "; default: workload-ema")
       ->group(kDeviceGroup);
   command
+      .add_option(Setting::kRanksOf, &flags.ranks_of,
+                  "Recorded routing of another text (sluice trace), which says the caches that keep popular "
+                  "experts there how often each is used")
+      ->group(kDeviceGroup);
+  command
       .add_option(Setting::kTiers, &flags.tiers,
                   "An expert that stays on the device stays in the host's memory, too, as its cache says: "
                   "inclusive; or does not, and goes back there when it leaves the device: exclusive, which "
@@ -357,8 +362,8 @@ void check_cache(const std::string& name, Setting setting, CacheUser user) {
   const bool on_device = setting == Setting::kDeviceCache;
   const auto why_not = [&](const experts::CachePolicy& cache) -> std::string_view {
     if (cache.oracle) return "this cache must know all requests beforehand";
-    if (cache.by_popularity && user == CacheUser::kModel)
-      return "this cache must know how often each expert is used, which replays alone count";
+    if (cache.by_popularity && user == CacheUser::kModel && !on_device)
+      return "this cache is for a device, and must know how often each expert is used";
     if (on_device && (cache.pooled || cache.sliced))
       return "a device's cache holds whole experts, neither pools nor slices";
     return "";
@@ -458,6 +463,19 @@ void check_residual(const EngineFlags& flags, const engine::PolicyPlan& chosen,
   options.residual = nullptr;
 }
 
+void find_popularity(const engine::PolicyPlan& chosen, engine::EngineOptions& options) {
+  if (options.popularity_name.empty() || chosen.device_cache == nullptr) return;
+  if (!chosen.device_cache->by_popularity)
+    throw Error(ErrorKind::kUsage, "this flag has no effect here")
+        .in(Setting::kRanksOf)
+        .expected("a cache of the device that keeps popular experts: " + Setting::kDeviceCache +
+                  " static-popular")
+        .found("the cache " + std::string(chosen.device_cache->name))
+        .fix("give what the flag needs, or leave " + Setting::kRanksOf + " out");
+  const std::unique_ptr<trace::RoutingTrace> trace = trace::open_trace(options.popularity_name);
+  options.popularity = trace::choice_counts(*trace, interrupted);
+}
+
 }  // namespace
 
 engine::EngineOptions engine_options(const EngineFlags& flags) {
@@ -501,7 +519,9 @@ engine::EngineOptions engine_options(const EngineFlags& flags) {
   find_residual(flags, options);
   set_slice_options(flags.slices, options);
   set_max_loss(flags.slices, flags.model, options);
+  options.popularity_name = flags.ranks_of;
   const engine::PolicyPlan chosen = chosen_policies(options);
+  find_popularity(chosen, options);
   check_played(flags, *chosen.router);
   check_residual(flags, chosen, options);
   check_effects(flags.slices, options, chosen);

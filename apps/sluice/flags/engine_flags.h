@@ -36,6 +36,7 @@ struct EngineFlags : CommonFlags {
   std::optional<std::int64_t> device_slots, prefetch_size;
   std::string residual;                    // file; empty: the store's sidecar if it has one
   bool records_ahead = false;              // predictions are recorded, that of the residual, too
+  std::string ranks_of;                    // file; empty: nothing says which experts are popular
   std::string routing, routing_layers;     // of the router recorded: the trace, and the layers to play
   std::string capacity;                    // empty: what the budget leaves
   std::string profile;                     // file; empty: the store's sidecar if it has one for this machine

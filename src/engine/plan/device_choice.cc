@@ -89,6 +89,7 @@ std::optional<DeviceChoice> device_of(const EngineOptions& options, const ModelF
         {options.tiers.has_value(), Setting::kTiers},
         {options.prefetch_size.has_value(), Setting::kPrefetchSize},
         {options.link_bytes_per_s.has_value(), Setting::kLink},
+        {!options.popularity_name.empty(), Setting::kRanksOf},
         {!options.device_cache.empty(), Setting::kDeviceCache},
         {!options.placement_prefill.empty(), Setting::kPlacementPrefill},
         {options.device_keep != DeviceKeep::kAuto, Setting::kDeviceKeep}};
@@ -110,7 +111,9 @@ std::optional<DeviceChoice> device_of(const EngineOptions& options, const ModelF
   DeviceChoice choice{.spec = device::parse_emulated_spec(options.device, mark(Setting::kDevice)),
                       .memory = options.device_memory,
                       .slots = options.device_slots,
-                      .dense_on = options.dense_on.value_or(DenseOn::kHost)};
+                      .dense_on = options.dense_on.value_or(DenseOn::kHost),
+                      .popularity = options.popularity,
+                      .popularity_name = options.popularity_name};
   if (options.link_bytes_per_s) limit_link(*options.link_bytes_per_s, choice);
   return choice;
 }

@@ -127,13 +127,6 @@ void complete(PolicyPlan& policies, Keep keep, const ModelFacts& facts) {
 const experts::DevicePreset* device_preset_of(const EngineOptions& options) {
   if (!experts::is_device_preset(options.preset)) return nullptr;
   const experts::DevicePreset& preset = experts::find_device_preset(options.preset);
-  if (experts::is_for_replays(preset) && options.device_cache.empty())
-    throw Error(ErrorKind::kUsage,
-                "this preset keeps the experts that are used most, and replays alone count how often that is")
-        .in(Setting::kPreset)
-        .found(options.preset)
-        .fix(fmt::format("use another preset, or replay a trace: sluice simulate {} {} {} FILE",
-                         mark(Setting::kPreset), preset.name, mark(Setting::kRanksOf)));
   if (!has_device(options))
     throw Error(ErrorKind::kUsage, "this preset is for a device beside the host, and there is none")
         .in(Setting::kPreset)
@@ -154,19 +147,25 @@ const experts::DevicePreset* device_preset_of(const EngineOptions& options) {
   return &preset;
 }
 
-// The parts that a device adds. A placement that the user names holds for prompts, too, unless one for these is
-// named beside it.
+// The parts that a device adds. A placement that the user names holds for prompts, too, unless one for these
+// is named beside it.
 void choose_device(const EngineOptions& options, const experts::DevicePreset* preset, PolicyPlan& plan) {
   plan.device_preset = preset;
   const std::string_view cache = !options.device_cache.empty() ? std::string_view(options.device_cache)
                                  : preset != nullptr           ? preset->device_cache
                                                                : kDeviceCache;
   plan.device_cache = &experts::find_cache(cache);
-  if (plan.device_cache->by_popularity)
-    throw Error(ErrorKind::kUsage, "this cache needs to know how often each expert is used, as replays do")
-        .in(Setting::kDeviceCache)
-        .found(std::string(cache))
-        .fix("use another cache, or replay a trace: sluice simulate " + Setting::kRanksOf + " FILE");
+  if (plan.device_cache->by_popularity && options.popularity_name.empty())
+    throw Error(
+        ErrorKind::kUsage,
+        fmt::format("the cache {} keeps the experts that are used most on the device, and nobody has said "
+                    "which these are",
+                    cache))
+        .in(options.device_cache.empty() ? Setting::kPreset : Setting::kDeviceCache)
+        .expected(Setting::kRanksOf + " FILE beside it: recorded routing of another text")
+        .found("none")
+        .fix("record it (sluice trace MODEL), or use another " +
+             (options.device_cache.empty() ? Setting::kPreset : Setting::kDeviceCache));
   plan.device_may_rest = preset == nullptr && options.device_cache.empty() && options.placement.empty() &&
                          options.placement_prefill.empty();
   if (!options.placement_prefill.empty()) {

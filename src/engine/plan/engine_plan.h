@@ -105,6 +105,8 @@ struct DeviceChoice {
   std::uint32_t prefetch_size = 0;  // experts of a layer that are copied ahead; 0: none
   // For tests, as device::EmulatedOptions has it.
   std::function<device::Fault(std::uint64_t copy, Bytes moved)> fault = {};
+  std::vector<std::vector<double>> popularity = {};  // as in EngineOptions
+  std::string popularity_name = {};
   SlotChoice slot_form = {};
   bool copies_packed = false;  // experts cross the link packed; always so if slots are
 };

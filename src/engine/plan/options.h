@@ -103,14 +103,19 @@ struct EngineOptions {
   std::string preset;  // empty: auto
   // Each overrides the preset's value; empty: the preset's.
   std::string router, cache, scheduler, prefetch, placement;
-  // Of steps with tokens of prompts, where a device is given. Empty: the preset's, unless `placement` is named,
-  // which then holds for all steps.
+  // The placement of steps with tokens of prompts, where a device is given. Empty: the preset's, unless
+  // `placement` is named, which then holds for all steps.
   std::string placement_prefill;
   // A device beside the host: "emulated", with a specification behind a colon (docs/devices.md). Empty or
   // "none": the host computes everything. Its cache is workload-ema where none is named, and the placement
   // then ratio-prefix.
   std::string device, device_cache;
-  std::optional<double> link_bytes_per_s;     // its link is no faster, each way; empty: no limit
+  std::optional<double> link_bytes_per_s;  // its link is no faster, each way; empty: no limit
+  // How often each expert was chosen in other text, by sparse layer and expert, and where that is from: for
+  // caches of the device that keep what is popular. Error(kInvalid) naming the latter if it is of another
+  // shape.
+  std::vector<std::vector<double>> popularity;
+  std::string popularity_name;                // empty: nothing is known
   std::optional<experts::Tiers> tiers;        // empty: as experts::usual_tiers() says
   std::optional<Bytes> device_memory;         // empty: what its slots need, or default_device_memory()
   std::optional<std::uint32_t> device_slots;  // experts of each layer that stay there; empty: as many as fit
