@@ -1,5 +1,5 @@
-// The router `smoe` through the built program: what alpha 0 leaves alone, what a larger one saves and says, and
-// what is refused.
+// The router `smoe` through the built program: what alpha 0 leaves alone, what a larger one saves and says,
+// and what is refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ using sluice::program::run;
 using sluice::program::run_json;
 using ::testing::HasSubstr;
 
-// Two fifths of all experts stay in memory, and nothing is read ahead: what is decided is the same at every start.
+// Two fifths of all experts stay in memory, and nothing is read ahead: every start decides alike.
 std::string story(const std::string& more) {
   return "run " + kModel +
          " -p 'Once upon a time' -n 60 --temp 0 --ignore-eos --memory 64MiB --capacity 10MiB --prefetch "
