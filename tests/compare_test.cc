@@ -171,7 +171,7 @@ TEST_F(CompareLossy, WholeIsTheSameModel) {
 
 TEST_F(CompareLossy, AContenderWhoseBudgetIsTooSmallIsNamed) {
   const std::string at = "compare " + store() + " --preset auto --precision high -q -p a -n 2 --memory " +
-                         sluice::program::memory(45) + " --capacity 1GiB";
+                         sluice::program::memory(42) + " --capacity 1GiB";
   EXPECT_EQ(run(at).code, 0);
   const Outcome refused = run(at + " --reference " + kModel);
   EXPECT_EQ(refused.code, 1);
