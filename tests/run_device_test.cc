@@ -341,7 +341,7 @@ TEST_F(RunDevice, PrefetchesServeTheDeviceAndChangeNoText) {
     const Json& predicted = json.at("experts").at("prefetch");
     const bool predicts = std::string(how).find("random") == std::string::npos;
     EXPECT_EQ(count(predicted, "predicted") > 0, predicts) << how;
-    EXPECT_EQ(predicted.at("accuracy").is_number(), predicts) << how;
+    EXPECT_EQ(predicted.contains("accuracy"), predicts) << how;
     if (predicts) {
       EXPECT_GE(count(predicted, "predicted"), count(predicted, "active")) << how;
       EXPECT_GE(count(predicted, "active"), count(predicted, "top")) << how;

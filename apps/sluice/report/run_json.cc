@@ -1,6 +1,7 @@
 #include "report/run_json.h"
 #include "report/ratios.h"
 
+#include <algorithm>
 #include <cmath>
 #include <span>
 #include <string>
@@ -87,16 +88,18 @@ Json trial_json(const experts::PrefetchTrial& trial) {
 Json prediction_json(const engine::RunReport& run) {
   experts::PredictionCounts counts = run.decider.predictions(experts::StepKind::kPrompt);
   counts += run.decider.predictions(experts::StepKind::kDecode);
+  Json json = {{"predicted", counts.predicted},
+               {"active", counts.active},
+               {"top", counts.top},
+               {"top_x", run.decider.predicted_top()}};
+  if (counts.wanted > 0) json["accuracy"] = counts.accuracy();
   Json cosines = Json::array();
   const std::span<const experts::InputPrediction::Mean> means = run.input_prediction.means();
   for (std::size_t layer = 1; layer < means.size(); ++layer)
     cosines.push_back(means[layer].tokens > 0 ? Json(means[layer].value()) : Json());
-  return {{"predicted", counts.predicted},
-          {"active", counts.active},
-          {"top", counts.top},
-          {"top_x", run.decider.predicted_top()},
-          {"accuracy", counts.wanted > 0 ? Json(counts.accuracy()) : Json()},
-          {"cosine", cosines}};
+  const auto known = [](const Json& cosine) { return !cosine.is_null(); };
+  if (std::any_of(cosines.begin(), cosines.end(), known)) json["cosine"] = cosines;
+  return json;
 }
 
 Json counts_json(const engine::ExpertStatistics& counts) {
