@@ -10,8 +10,8 @@ namespace {
 
 constexpr double kMostSeconds = 1e6;
 constexpr double kLeastRate = 1, kMostRate = 1e15;  // bytes a second
-constexpr std::int64_t kMostCount = 1 << 20;
-constexpr std::int64_t kMostBytes = std::int64_t{1} << 50;
+constexpr std::int64_t kMostStepTokens = 1 << 20;
+constexpr std::int64_t kMostExpertBytes = std::int64_t{1} << 50;
 
 experts::ComputeTime compute_time(const TimesOfTokens& times) {
   experts::ComputeTime time;
@@ -69,7 +69,7 @@ TimesOfTokens times_of_tokens(const JsonObject& object, const std::string& key) 
   TimesOfTokens times;
   for (const Json& entry : *list) {
     const JsonObject one(entry, object.name() + ": " + key);
-    const auto tokens = static_cast<std::uint32_t>(one.integer("tokens", 1, kMostCount));
+    const auto tokens = static_cast<std::uint32_t>(one.integer("tokens", 1, kMostStepTokens));
     if (!times.empty() && tokens <= times.back().first) one.fail("tokens", "ascending numbers");
     times.emplace_back(tokens, measured_of(one));
   }
@@ -123,8 +123,8 @@ DeviceProfile device_profile_of(const JsonObject& object) {
   if (!view.empty() && view != kWordsView && view != kPackedView) object.fail("view", "words or packed");
   return {.device = object.string("name"),
           .view = view,
-          .expert = static_cast<Bytes>(object.integer("expert", 1, kMostBytes)),
-          .row = static_cast<Bytes>(object.integer("row", 1, kMostBytes)),
+          .expert = static_cast<Bytes>(object.integer("expert", 1, kMostExpertBytes)),
+          .row = static_cast<Bytes>(object.integer("row", 1, kMostExpertBytes)),
           .host = rising_times(object, "host"),
           .run = rising_times(object, "run"),
           .idle = link_speed_of(link.object("idle")),
