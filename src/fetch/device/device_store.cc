@@ -68,10 +68,13 @@ void DeviceStore::release_host(const experts::EventOutcome& host, const experts:
     }
     drop(found);
   }
+  leaving_.clear();
+  for (const experts::Eviction& eviction : plan.evicted) leaving_.push_back(eviction.id);
 }
 
 void DeviceStore::begin(std::uint32_t layer, const experts::DevicePlan& plan) {
   SLUICE_CHECK(uses_.empty(), "an event is running");
+  leaving_.clear();
   for (const experts::DeviceUse& use : plan.uses) {
     uses_[use.id].stays = use.stays;
     if (use.from != experts::DeviceBytes::kLink && !experts_.contains(use.id)) ++counters_.missing;
@@ -300,6 +303,12 @@ void DeviceStore::abandon_event() noexcept {
     const bool gone = expert->second.is_in(DeviceStage::kPasses) || expert->second.ready.error().has_value();
     expert = gone ? drop(expert) : std::next(expert);
   }
+  // The event has not come to begin(): its cache has no room for these any more.
+  for (const ExpertId id : leaving_) {
+    std::erase(updates_, id);
+    if (const auto found = experts_.find(id); found != experts_.end()) drop(found);
+  }
+  leaving_.clear();
   uses_.clear();
   end_returns();
 }

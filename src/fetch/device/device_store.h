@@ -68,7 +68,7 @@ class DeviceStore {
   // An event: its calls come in this order.
   //
   // Before ExpertStore::prepare(): copies from and to host memory that the outcome changes, or `plan` needs
-  // ended, end or are given up.
+  // ended, end or are given up. abandon_event() may follow at once.
   void release_host(const experts::EventOutcome& host, const experts::DevicePlan& plan);
   // Experts leave, updates are noted, prefetches for this layer that are not used are dropped, and those that
   // are used become demand.
@@ -141,6 +141,7 @@ class DeviceStore {
   };
   std::map<experts::ExpertId, EventUse> uses_;  // of the running event
   std::vector<experts::ExpertId> updates_;      // not begun, in order
+  std::vector<experts::ExpertId> leaving_;      // by the plan of release_host(), until begin()
   std::vector<HeldPin> pins_;
   DeviceReturns returns_;
   DeviceStoreCounters counters_;

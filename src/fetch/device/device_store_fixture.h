@@ -23,7 +23,7 @@ class DeviceStoreTest : public ExpertStoreTest {
  protected:
   void start(std::uint32_t slots, std::uint32_t staging = 2, Bytes host = 64, Bytes host_staging = 4,
              const std::string& path = kModel) {
-    open(path, host, host_staging);
+    open(path, host, host_staging, fetch_options_);
     device::EmulatedOptions options = device::testing::unpaced(32 * kMiB);
     options.fault = [this](std::uint64_t copy, Bytes) {
       if (stops_at_ == copy) barrier_.stop_here();
@@ -109,6 +109,7 @@ class DeviceStoreTest : public ExpertStoreTest {
   const DeviceStoreCounters& counters() const { return device_store_->counters(); }
   device::TrafficCounters link(device::Traffic traffic) const { return device_->link().counters()[traffic]; }
 
+  FetchOptions fetch_options_;
   bool exclusive_ = false;  // the host gives up what the device uses
   std::uint64_t stops_at_ = ~0ull, fails_at_ = ~0ull;
   device::testing::Barrier barrier_;

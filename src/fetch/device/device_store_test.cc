@@ -3,9 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <memory>
 #include <thread>
 
 #include "base/error_of.h"
+#include "base/files/disk.h"
 #include "fetch/device/device_store_fixture.h"
 
 namespace sluice::fetch {
@@ -196,6 +200,50 @@ TEST_F(DeviceStoreTest, AnEventIsAbandonedWithCopiesInFlight) {
   opener.join();
   store_->abandon_event();
   EXPECT_EQ(device_store_->pins(), 0u);
+  expect_read(plan, event(plan));
+}
+
+// What decided it counts on their slots from then on.
+TEST_F(DeviceStoreTest, AnEventThatFailsBeforeItsBeginLetsItsVictimsGo) {
+  start(2);
+  event(uses({0, 1}, true));
+  DevicePlan plan = uses({2, 3}, true);
+  plan.evicted = {{id(0), Part::kFull}, {id(1), Part::kFull}};
+  device_store_->release_host({}, plan);
+  device_store_->abandon_event();
+  for (const std::uint16_t i : {0, 1}) EXPECT_FALSE(device_store_->stays(id(i))) << i;
+  DevicePlan again = uses({2, 3}, true);
+  for (experts::DeviceUse& use : again.uses) use.from = DeviceBytes::kSlot;
+  expect_read(again, event(again));
+  EXPECT_EQ(counters().missing, 2u);
+  expect_read(again, event(again));
+  EXPECT_EQ(counters().missing, 2u);
+}
+
+// The host's store must not give away what a copy is reading.
+TEST_F(DeviceStoreTest, AReadThatFailsLeavesPinsToTheirCopies) {
+  std::atomic<bool> broken{false};
+  fetch_options_.wrap_reader = [&](std::unique_ptr<DiskReader> inner) {
+    return make_faulty_reader(std::move(inner), [&](const DiskRead&) { return broken ? EIO : 0; });
+  };
+  stops_at_ = 0;
+  start(2);
+  EventOutcome outcome;
+  outcome.hits.push_back({id(0), Part::kFull, Part::kFull});
+  outcome.misses.push_back({id(5), Part::kFull});
+  broken = true;
+  begin_event(*store_, outcome, {.experts = std::vector{id(0), id(5)}}, *scheduler_);
+  const DevicePlan plan = uses({0}, false);
+  device_store_->begin(0, plan);
+  device_store_->use(std::move(*store_->next()));
+  barrier_.wait_until_somebody_is_there();
+  EXPECT_THROW(store_->next(), Error);
+  EXPECT_EQ(device_store_->pins(), 1u);
+  std::thread opener([&] { barrier_.open(); });
+  device_store_->abandon_event();
+  opener.join();
+  store_->abandon_event();
+  broken = false;
   expect_read(plan, event(plan));
 }
 

@@ -26,7 +26,7 @@ std::optional<ExpertStore::Pin> ExpertStore::next() {
       if (expert.is_in(ExpertStage::kFetching)) return pin(expert);
       ahead_.ended(expert);
     } catch (...) {
-      abandon_event();
+      if (pins_ == 0) abandon_event();  // somebody still reads what pins hold
       throw;
     }
   }

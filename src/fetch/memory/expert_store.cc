@@ -271,6 +271,7 @@ void ExpertStore::start_first(std::size_t count) {
 }
 
 void ExpertStore::abandon_event() noexcept {
+  SLUICE_CHECK(pins_ == 0, "an event ends while somebody reads its experts");
   executor_.cancel();
   ahead_.abandon();
   for (ExpertInMemory& expert : experts_) {

@@ -101,7 +101,8 @@ class ExpertStore {
   // The next expert of the event whose view is ready: experts in state F first, then in order of completion.
   // Decodes or waits if necessary. Empty when every expert of the event has been handed out. After an
   // Error(kIo) or (kCorrupt) the event is over; its experts keep the parts that were resident before, and the
-  // next event may begin. No pin may be held.
+  // next event may begin. Where pins are held, as copies to a device hold them, the event is over once they
+  // have gone and abandon_event() has been called.
   std::optional<Pin> next();
   // The next expert that needs no read, while there is one. Other pins may be held.
   std::optional<Pin> next_resident();
