@@ -1,7 +1,6 @@
 #include "flags/slice_flags.h"
 
 #include <charconv>
-#include <cmath>
 
 #include "base/error.h"
 #include "base/setting.h"
@@ -170,11 +169,12 @@ void set_smoe_rules(const SliceFlags& flags, experts::SmoeRules& rules) {
   if (!flags.alpha.empty()) {
     const char* const end = flags.alpha.data() + flags.alpha.size();
     const auto [next, error] = std::from_chars(flags.alpha.data(), end, rules.alpha);
-    if (error != std::errc() || next != end || !std::isfinite(rules.alpha) || rules.alpha < 0)
-      throw Error(ErrorKind::kUsage, "value out of range")
+    if (error != std::errc() || next != end)
+      throw Error(ErrorKind::kUsage, "not a number")
           .in(Setting::kAlpha)
           .expected("a number of at least 0, such as 0.25")
           .found("\"" + flags.alpha + "\"");
+    rules.validate();
   }
   if (!flags.merge.empty() && flags.merge != "on" && flags.merge != "off")
     throw Error(ErrorKind::kUsage, "unknown name")
