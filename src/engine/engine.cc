@@ -95,7 +95,7 @@ void Engine::Impl::make_decider(experts::LayerPolicies policies) {
       std::move(policies), experts::SparseShape{model_.config.sparse_layers(),
                                                 static_cast<std::uint32_t>(model_.config.moe.top_k)});
   moe_->decide_by(decider_.get());
-  if (device_) device_->begin(*decider_);
+  if (device_) device_->begin(*decider_, *experts_);
 }
 
 void Engine::Impl::check_residual() const {

@@ -13,6 +13,7 @@
 #include "device/emulated/emulated_device.h"
 #include "experts/device_caches.h"
 #include "experts/registry.h"
+#include "fetch/device/device_start.h"
 
 namespace sluice::engine {
 namespace {
@@ -80,8 +81,8 @@ std::string EngineDevice::name() const {
   return device::to_text(spec_) + (has_dense() ? ", dense weights there" : "");
 }
 
-void EngineDevice::begin(const experts::LayerDecider& decider) {
-  unit_->store().bring(decider.device()->start());
+void EngineDevice::begin(experts::LayerDecider& decider, fetch::ExpertStore& host) {
+  fetch::bring_start(decider.device()->start(), decider, host, unit_->store());
   link_at_start_ = device_->link().counters();
   computed_at_start_ = device_->computed();
 }

@@ -39,9 +39,9 @@ class EngineDevice {
   bool has_dense() const { return memory_.dense > 0; }
   // With all that its costs depend on.
   std::string name() const;
-  // The run begins: what has been copied and computed so far, to measure costs, is not counted. What the
-  // device's caches begin with is copied as the host gets it.
-  void begin(const experts::LayerDecider& decider);
+  // The run begins: what the device's caches begin with is read and copied. Neither this nor what has been
+  // copied and computed to measure costs is counted. Error(kIo), (kCorrupt).
+  void begin(experts::LayerDecider& decider, fetch::ExpertStore& host);
 
   const device::Device& device() const { return *device_; }
   const device::Accountant& accountant() const { return device_->memory().accountant(); }

@@ -36,12 +36,6 @@ Bytes DeviceStore::buffer_bytes(const ExpertStore& host, bool packed) {
   return DeviceView::buffer_bytes(std::max(words, host.largest_read()));
 }
 
-void DeviceStore::bring(std::span<const experts::DeviceUpdate> start) {
-  SLUICE_CHECK(experts_.empty() && uses_.empty(), "an event has begun");
-  for (const experts::DeviceUpdate& one : start) updates_.push_back(one.id);
-  begin_updates();
-}
-
 void DeviceStore::release_host(const experts::EventOutcome& host, const experts::DevicePlan& plan) {
   returns_.settle();
   for (const experts::DeviceUse& use : plan.uses) returns_.finish(use.id);

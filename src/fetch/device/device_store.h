@@ -62,9 +62,6 @@ class DeviceStore {
   // What a buffer takes. `packed`: as in the options.
   static Bytes buffer_bytes(const ExpertStore& host, bool packed);
 
-  // What the cache behind the plans begins with: updates of no event. No event has begun.
-  void bring(std::span<const experts::DeviceUpdate> start);
-
   // An event: its calls come in this order.
   //
   // Before ExpertStore::prepare(): copies from and to host memory that the outcome changes, or `plan` needs
