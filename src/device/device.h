@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/machine/thread_pool.h"
+#include "device/host_pace.h"
 #include "device/link.h"
 #include "device/memory.h"
 #include "device/pacer.h"
@@ -28,6 +29,9 @@ class Device {
   // operation runs at a time.
   virtual ThreadPool& pool() = 0;
   virtual LaneCounters computed() const = 0;  // of both streams
+  // What the host's experts take beside this device; null: as long as they take. Whoever computes experts on
+  // the host asks it.
+  virtual HostPace* host_pace() const { return nullptr; }
   virtual std::optional<Error> lost() const = 0;
 };
 

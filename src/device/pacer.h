@@ -1,4 +1,4 @@
-// Makes a lane, a link's direction or a device's arithmetic, take the time that a model gives it.
+// Makes a lane, a link's direction or the arithmetic of a unit, take the time that a model gives it.
 #pragma once
 
 #include <chrono>
@@ -37,6 +37,7 @@ class Pacer {
   // Does `work`, which was ready at `ready`. `modelled`: seconds that it is to take; none: the real ones.
   // Rethrows what `work` throws, without sleeping.
   void run(Clock::Time ready, std::optional<double> modelled, FunctionRef<void()> work);
+  Clock::Time end() const { return end_; }  // modelled, of the last piece; thread-compatible, as run()
   LaneCounters counters() const;
 
  private:

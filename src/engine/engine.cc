@@ -133,6 +133,7 @@ void Engine::Impl::make_units(experts::LayerPolicies& policies) {
   } else if (plan_.device) {
     if (dense_there_) device_->unit().join(workspace_->get());
     moe_->compute_on(&device_->unit());
+    moe_->pace_host_by(device_->device().host_pace());
   }
 }
 

@@ -30,7 +30,7 @@ void check_speed(const device::EmulatedSpec& spec, Bytes expert) {
     return rate ? spec.dilation * static_cast<double>(expert) / *rate : 0.0;
   };
   const double copying = seconds(spec.link_bytes_per_s) + spec.dilation * spec.latency_s;
-  const double computing = seconds(spec.compute_bytes_per_s);
+  const double computing = std::max(seconds(spec.compute_bytes_per_s), seconds(spec.host_bytes_per_s));
   if (std::max(copying, computing) <= kLongest) return;
   throw Error(ErrorKind::kUsage, "this device is too slow for the model's experts")
       .in(Setting::kDevice)
@@ -48,6 +48,19 @@ void check_popularity(const DeviceChoice& choice, std::size_t layers, std::size_
       .expected(fmt::format("{} sparse layers of {} experts", layers, experts))
       .found(fmt::format("{} of {}", counted, choice.popularity.front().size()))
       .fix("record that of this model: sluice trace MODEL");
+}
+
+device::LaneCounters since(device::LaneCounters now, const device::LaneCounters& start) {
+  now.pieces -= start.pieces;
+  now.busy_s -= start.busy_s;
+  now.overruns -= start.overruns;
+  now.overrun_s -= start.overrun_s;
+  return now;
+}
+
+device::LaneCounters of_host(const device::Device& device) {
+  const device::HostPace* const pace = device.host_pace();
+  return pace != nullptr ? pace->counters() : device::LaneCounters{};
 }
 
 }  // namespace
@@ -85,15 +98,21 @@ void EngineDevice::begin(experts::LayerDecider& decider, fetch::ExpertStore& hos
   fetch::bring_start(decider.device()->start(), decider, host, unit_->store());
   link_at_start_ = device_->link().counters();
   computed_at_start_ = device_->computed();
+  host_at_start_ = of_host(*device_);
 }
 
-device::LaneCounters EngineDevice::computed() const {
-  device::LaneCounters counters = device_->computed();
-  counters.pieces -= computed_at_start_.pieces;
-  counters.busy_s -= computed_at_start_.busy_s;
-  counters.overruns -= computed_at_start_.overruns;
-  counters.overrun_s -= computed_at_start_.overrun_s;
-  return counters;
+device::LaneCounters EngineDevice::computed() const { return since(device_->computed(), computed_at_start_); }
+
+device::LaneCounters EngineDevice::host_computed() const { return since(of_host(*device_), host_at_start_); }
+
+double EngineDevice::overrun_share() const {
+  const device::LinkCounters link = device_->link().counters();
+  double share = 0;
+  for (const device::LaneCounters& lane :
+       {computed(), host_computed(), since(link.to_device, link_at_start_.to_device),
+        since(link.from_device, link_at_start_.from_device)})
+    if (lane.busy_s > 0) share = std::max(share, lane.overrun_s / lane.busy_s);
+  return share;
 }
 
 Bytes EngineDevice::link_bytes(device::Traffic traffic) const {

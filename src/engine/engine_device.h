@@ -49,6 +49,10 @@ class EngineDevice {
   Bytes link_bytes(device::Traffic traffic) const;
   double link_busy_s() const;
   device::LaneCounters computed() const;
+  device::LaneCounters host_computed() const;  // by the pace of the host; zeros without one
+  // The largest share of a lane's busy time (computing, the host's, both ways of the link) by which its work
+  // really took longer than the specification says.
+  double overrun_share() const;
   const device::EmulatedSpec& spec() const { return spec_; }
   const DeviceMemoryPlan& memory() const { return memory_; }
   const SlotChoice& slot_form() const { return slot_form_; }
@@ -69,7 +73,7 @@ class EngineDevice {
   std::unique_ptr<DeviceUnit> unit_;
   bool rests_ = false;
   device::LinkCounters link_at_start_;
-  device::LaneCounters computed_at_start_;
+  device::LaneCounters computed_at_start_, host_at_start_;
 };
 
 }  // namespace sluice::engine

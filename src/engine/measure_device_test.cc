@@ -124,6 +124,16 @@ TEST(MeasureDevice, ExpertsAreInTheViewThatIsComputedWith) {
   }
 }
 
+// A paced host takes at least its modelled time, less what a late wake-up before it may be made up for.
+TEST(MeasureDevice, SeesThePaceOfTheHost) {
+  const auto engine = Opened(kFable).engine("emulated:link=inf,compute=inf,latency=0us,host=40MB/s,dilate=2");
+  const Profile profile = *engine->report().profile;
+  const double each = 2 * static_cast<double>(profile.device.value().expert) / 40e6;
+  ASSERT_EQ(profile.device->host.size(), 4u);
+  for (const auto& [tokens, time] : profile.device->host) EXPECT_GE(time.median, tokens * each - 3.1e-4);
+  EXPECT_EQ(engine->report().device->host_computed().pieces, 0u);  // what was measured is not counted
+}
+
 TEST(MeasureDevice, WhatWasMeasuredIsNotCountedAndGivenCostsAreKept) {
   const Opened model(kFable);
   const auto engine = model.engine(kUnpaced);

@@ -33,6 +33,7 @@ struct PlacedExpert {
   // The bytes that make its view: those of `view`, or of `base` and of `rest` (zero if it is absent).
   Bytes first_bytes() const { return in_regions() ? layout->base.bytes : layout->view_bytes; }
   Bytes rest_bytes() const { return in_regions() && memory.rest != nullptr ? layout->rest.bytes : 0; }
+  Bytes bytes() const { return first_bytes() + rest_bytes(); }
   ExpertView view() const;
 };
 

@@ -27,7 +27,8 @@ namespace {
 using device::Traffic;
 using experts::StepKind;
 
-// A device whose operations really took longer than its specification says is slower than itself.
+// A device whose operations and copies really took longer than its specification says is slower than itself;
+// so is a paced host.
 constexpr double kValidOverruns = 0.01;
 
 constexpr Traffic kTraffics[] = {Traffic::kDemand, Traffic::kResult, Traffic::kPrefetch, Traffic::kUpdate};
@@ -35,8 +36,7 @@ constexpr Traffic kTraffics[] = {Traffic::kDemand, Traffic::kResult, Traffic::kP
 bool is_paced(const device::EmulatedSpec& spec) { return spec.link_bytes_per_s && spec.compute_bytes_per_s; }
 
 bool is_valid(const engine::EngineDevice& device) {
-  const device::LaneCounters computed = device.computed();
-  return is_paced(device.spec()) && computed.overrun_s <= kValidOverruns * computed.busy_s;
+  return is_paced(device.spec()) && device.overrun_share() <= kValidOverruns;
 }
 
 // Over both kinds of step.
@@ -134,6 +134,17 @@ std::string link_limit_text(const engine::RunReport& run) {
                      rate(spec.link_bytes_per_s.value()), rate(*run.plan.device->unlimited_link));
 }
 
+// Null where the host takes as long as it takes.
+static Json host_pace_json(const engine::EngineDevice& device) {
+  const auto& rate = device.spec().host_bytes_per_s;
+  if (!rate) return {};
+  const device::LaneCounters computed = device.host_computed();
+  return {{"limit_bytes_per_s", *rate / device.spec().dilation},
+          {"busy_s", computed.busy_s},
+          {"overruns", computed.overruns},
+          {"overrun_s", computed.overrun_s}};
+}
+
 Json device_json(const engine::RunReport& run) {
   const engine::EngineDevice& device = *run.device;
   const device::Accountant& accountant = device.accountant();
@@ -164,6 +175,8 @@ Json device_json(const engine::RunReport& run) {
           {"rests", device.rests()},
           {"overruns", computed.overruns},
           {"overrun_s", computed.overrun_s},
+          {"overrun_share", device.overrun_share()},
+          {"host", host_pace_json(device)},
           {"dilation", device.spec().dilation},
           {"valid_times", is_valid(device)}};
 }

@@ -11,7 +11,7 @@ namespace sluice::app {
 
 // Adds `device`, `placement` and `profile` (the three below) of a run with a device; nothing of another one.
 void add_device(Json& json, const engine::RunReport& run);
-// {name, memory{}, link{}, busy_s, overruns, dilation}, {host, device, loads, streamed, …}, and
+// {name, memory{}, link{}, busy_s, overruns, host{}, dilation}, {host, device, loads, …, decode{}}, and
 // {assigned, hits, active, resident, prefetch{}}. REQUIRES: the run has a device.
 Json device_json(const engine::RunReport& run);
 Json placement_json(const engine::RunReport& run);

@@ -1,6 +1,7 @@
 #include "device/emulated/emulated_device.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "device/emulated/emulated_memory.h"
@@ -39,6 +40,8 @@ class EmulatedDevice final : public Device {
         arithmetic_(clock_),
         link_(link_options(options), memory_.arena(), health_, clock_) {
     arithmetic_.bytes_per_s = dilated(options.spec.compute_bytes_per_s, options.spec.dilation);
+    if (const auto host = dilated(options.spec.host_bytes_per_s, options.spec.dilation))
+      host_pace_ = std::make_unique<HostPace>(*host, clock_);
   }
 
   std::string_view name() const override { return "emulated"; }
@@ -48,6 +51,7 @@ class EmulatedDevice final : public Device {
   Link& link() override { return link_; }
   ThreadPool& pool() override { return *pool_; }
   LaneCounters computed() const override { return arithmetic_.pacer.counters(); }
+  HostPace* host_pace() const override { return host_pace_.get(); }
   std::optional<Error> lost() const override { return health_.lost(); }
 
  private:
@@ -64,6 +68,7 @@ class EmulatedDevice final : public Device {
   EmulatedMemory memory_;
   std::unique_ptr<ThreadPool> pool_;
   Arithmetic arithmetic_;
+  std::unique_ptr<HostPace> host_pace_;  // null: the host takes its real time
   ChunkedLink link_;
   QueueStream compute_{memory_.arena(), arithmetic_, health_};
   QueueStream predict_{memory_.arena(), arithmetic_, health_};

@@ -27,7 +27,8 @@ struct EmulatedOptions {
 // Operations really run, on the device's threads, and copies really move bytes; each then waits until its
 // model's end (Pacer). A product takes max(1, tokens / 32) · weight bytes / `compute`, whatever else is
 // done in its operation; an operation without products takes its real time. The device paces each piece by
-// its own rates and knows no other model. Threads sleep while they wait.
+// its own rates and knows no other model. Threads sleep while they wait. With `host` it also has a pace for
+// the experts that the host computes.
 //
 // `memory` bytes are its own, beside the process's budget. Error(kIo) if the system refuses.
 std::unique_ptr<Device> make_emulated_device(EmulatedOptions options);

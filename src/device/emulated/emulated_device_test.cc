@@ -95,6 +95,18 @@ TEST_F(PacedDevice, DilationMakesEverythingSlower) {
   EXPECT_NEAR(clock_.seconds() - before, 36e-3, 1e-6);
 }
 
+TEST_F(PacedDevice, PacesTheHostWhereTheSpecificationSaysSo) {
+  open("emulated:compute=1GB/s");
+  EXPECT_EQ(device_->host_pace(), nullptr);
+  open("emulated:host=2MB/s,dilate=4");
+  const WeightUse expert{1'000'000, 3};
+  const double before = clock_.seconds();
+  device_->host_pace()->run({&expert, 1}, [] {});
+  EXPECT_NEAR(clock_.seconds() - before, 6, 1e-9);
+  EXPECT_EQ(device_->host_pace()->counters().pieces, 1u);
+  EXPECT_EQ(device_->computed().pieces, 0u);
+}
+
 TEST_F(PacedDevice, AnInfiniteRateIsNotPaced) {
   open("emulated:link=inf,latency=0us,compute=inf,threads=2");
   EXPECT_EQ(takes({{1'000'000'000, 1}}), 0);

@@ -167,9 +167,4 @@ std::string to_text(const EmulatedSpec& spec) {
                      spec.full_duplex ? "full" : "half");
 }
 
-std::optional<double> host_seconds(const EmulatedSpec& spec, Bytes weights, unsigned tokens) {
-  if (!spec.host_bytes_per_s) return std::nullopt;
-  return static_cast<double>(weights) * tokens * spec.dilation / *spec.host_bytes_per_s;
-}
-
 }  // namespace sluice::device

@@ -15,7 +15,7 @@ struct EmulatedSpec {
   std::optional<double> link_bytes_per_s = 2e9;      // each way
   double latency_s = 20e-6;                          // of each copy
   std::optional<double> compute_bytes_per_s = 60e9;  // of weights, see WeightUse
-  std::optional<double> host_bytes_per_s;            // of weights, a token: how fast the host computes
+  std::optional<double> host_bytes_per_s;            // of weights, for each token (HostPace)
   unsigned threads = 1;                              // of the device
   double dilation = 1;                               // everything is slower by this factor
   bool full_duplex = true;                           // both directions of the link at once
@@ -35,9 +35,5 @@ double parse_link_rate(std::string_view text, std::string_view where);
 
 // The spec written out, with all its parts, as parse_emulated_spec() reads it.
 std::string to_text(const EmulatedSpec& spec);
-
-// Seconds that the host takes for a product with so many bytes of weights for `tokens` tokens: it reads the
-// weights once a token. None: as long as it takes.
-std::optional<double> host_seconds(const EmulatedSpec& spec, Bytes weights, unsigned tokens);
 
 }  // namespace sluice::device

@@ -107,11 +107,6 @@ TEST(EmulatedSpec, RefusesEverythingElse) {
       "such as 2GB/s, found \"2Gbit/s\"; write link=2GB/s");
 }
 
-TEST(EmulatedSpec, TheHostReadsWeightsOnceAToken) {
-  EXPECT_FALSE(host_seconds(parse("emulated"), 1000, 4));
-  EXPECT_DOUBLE_EQ(*host_seconds(parse("emulated:host=1KB/s,dilate=2"), 1000, 4), 8.0);
-}
-
 TEST(EmulatedSpec, ReadsTheRateOfALink) {
   EXPECT_EQ(parse_link_rate("25GB/s", "the link"), 25e9);
   EXPECT_EQ(parse_link_rate("1.5MiB/s", "the link"), 1.5 * 1024 * 1024);

@@ -43,7 +43,8 @@ class MoeBlock {
   // what a step costs without them (measure_profile.h).
   void decide_by(experts::LayerDecider* decider) { decider_ = decider; }
   // `device`: computes the experts that are assigned to it. It must outlive this.
-  void compute_on(ComputeUnit* device) { device_ = device; }  // null: there is none
+  void compute_on(ComputeUnit* device) { device_ = device; }          // null: there is none
+  void pace_host_by(device::HostPace* pace) { host_.pace_by(pace); }  // as HostUnit::pace_by()
   // `observer` is called for every routing and every decision; null: no observer. It must outlive this or its
   // successor.
   void observe(RoutingObserver* observer) { observer_ = observer; }
@@ -88,7 +89,8 @@ class MoeBlock {
   // For one token: computes the shared experts together with all routed experts that need no read.
   void start_with_what_is_here(std::size_t layer, const Workspace& w);
   experts::Unit unit_of(experts::ExpertId id) const;  // where it is computed. REQUIRES: a token chose it
-  ExpertWork work_of(experts::ExpertId id, const fetch::ExpertView* view,
+  // `pin`: of the expert's view on the host; null: there is none.
+  ExpertWork work_of(experts::ExpertId id, const fetch::ExpertStore::Pin* pin,
                      const kernels::ArrangedInputs& inputs, const Workspace& w) const;
   // A row of the biases of the running layer's experts; empty if the architecture has none.
   std::span<const float> bias_of(model::Role role, std::size_t expert) const;

@@ -50,7 +50,7 @@ void MoeBlock::start_with_what_is_here(std::size_t layer, const Workspace& w) {
   const auto begin = now();
   works_.clear();
   for (const fetch::ExpertStore::Pin& pin : pins_)
-    if (rows_.has(pin.id())) works_.push_back(work_of(pin.id(), &pin.view(), inputs, w));
+    if (rows_.has(pin.id())) works_.push_back(work_of(pin.id(), &pin, inputs, w));
   compute_pinned(pins_, [&] { host_.compute_together(shared ? &*shared : nullptr, works_, w.host); });
   for (const fetch::ExpertStore::Pin& pin : pins_) record(pin.id(), begin);
   if (has_shared) gate_shared_experts(layer, 1, w);
@@ -64,10 +64,11 @@ Unit MoeBlock::unit_of(experts::ExpertId id) const {
   return unit;
 }
 
-ExpertWork MoeBlock::work_of(experts::ExpertId id, const fetch::ExpertView* view,
+ExpertWork MoeBlock::work_of(experts::ExpertId id, const fetch::ExpertStore::Pin* pin,
                              const ArrangedInputs& inputs, const Workspace& w) const {
   return {.id = id,
-          .view = view,
+          .view = pin != nullptr ? &pin->view() : nullptr,
+          .weights = pin != nullptr ? pin->place().bytes() : 0,
           .rows = rows_.tokens(id).size(),
           .inputs = inputs,
           .out = w.host.expert_rows + rows_.first(id) * config_.hidden,
@@ -153,7 +154,9 @@ void MoeBlock::compute_on_device(experts::ExpertId id, std::optional<fetch::Expe
   const auto begin = now();
   const fetch::ExpertView view = pin ? pin->view() : fetch::ExpertView{};
   const ArrangedInputs inputs = device_->gathers() ? ArrangedInputs{} : gather(id, tokens, w);
-  device_->compute(work_of(id, pin ? &view : nullptr, inputs, w), std::move(pin), w.host);
+  ExpertWork work = work_of(id, pin ? &*pin : nullptr, inputs, w);
+  if (pin) work.view = &view;  // the pin moves
+  device_->compute(work, std::move(pin), w.host);
   given_.push_back(id);
   record(id, begin);
 }
@@ -193,7 +196,7 @@ void MoeBlock::compute_expert(fetch::ExpertStore::Pin pin, std::size_t tokens, c
   }
   const ArrangedInputs inputs = gather(id, tokens, w);
   const auto begin = now();
-  compute_pinned({&pin, 1}, [&] { host_.compute(work_of(id, &pin.view(), inputs, w), w.host); });
+  compute_pinned({&pin, 1}, [&] { host_.compute(work_of(id, &pin, inputs, w), w.host); });
   record(id, begin);
 }
 

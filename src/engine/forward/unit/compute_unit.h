@@ -21,6 +21,7 @@ namespace sluice::engine {
 struct ExpertWork {
   experts::ExpertId id;
   const fetch::ExpertView* view = nullptr;  // on the host; null: the unit has the expert
+  Bytes weights = 0;                        // that the view reads; 0: unknown
   std::size_t rows = 0;                     // tokens
   // (rows, ·) the tokens' rows in the forms of gate and up; a unit that gathers takes those of the event.
   kernels::ArrangedInputs inputs{};

@@ -48,6 +48,7 @@ class DeviceUnit final : public ComputeUnit {
   device::Event copy_sample(const fetch::PlacedExpert& place);
   device::Event copy_little();
   device::Event copy_little_back();
+  device::HostPace* host_pace() { return device_.host_pace(); }  // as Device::host_pace()
 
   void release_host(const experts::EventOutcome& host, const experts::DevicePlan& plan) override {
     store_.release_host(host, plan);

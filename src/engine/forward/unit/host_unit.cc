@@ -22,8 +22,16 @@ kernels::Mlp HostUnit::mlp_of(const ExpertWork& work) const {
           .down_bias = work.down_bias};
 }
 
+void HostUnit::paced(std::span<const ExpertWork> works, FunctionRef<void()> compute) {
+  if (pace_ == nullptr) return compute();
+  weights_.clear();
+  for (const ExpertWork& work : works)
+    weights_.push_back({work.weights, static_cast<std::uint32_t>(work.rows)});
+  pace_->run(weights_, compute);
+}
+
 void HostUnit::compute(const ExpertWork& work, const HostWorkspace& host) {
-  kernels::mlp(kernels_, mlp_of(work), work.rows, host.mlp());
+  paced({&work, 1}, [&] { kernels::mlp(kernels_, mlp_of(work), work.rows, host.mlp()); });
 }
 
 void HostUnit::compute_together(const kernels::Mlp* shared, std::span<const ExpertWork> works,
@@ -31,7 +39,7 @@ void HostUnit::compute_together(const kernels::Mlp* shared, std::span<const Expe
   mlps_.clear();
   if (shared != nullptr) mlps_.push_back(*shared);
   for (const ExpertWork& work : works) mlps_.push_back(mlp_of(work));
-  kernels::mlps_together(kernels_, mlps_, host.mlp());
+  paced(works, [&] { kernels::mlps_together(kernels_, mlps_, host.mlp()); });
 }
 
 }  // namespace sluice::engine

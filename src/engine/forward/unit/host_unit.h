@@ -5,7 +5,9 @@
 #include <span>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "codec/slices/sliced_matrix.h"
+#include "device/host_pace.h"
 #include "engine/forward/unit/compute_unit.h"
 #include "kernels/context.h"
 #include "kernels/ops/mlp.h"
@@ -19,6 +21,9 @@ class HostUnit {
   HostUnit(const kernels::Context& kernels, codec::SliceView low_view)
       : kernels_(kernels), low_view_(low_view) {}
 
+  // What experts take here, shared ones aside; null, as at first: as long as they take. It must outlive this.
+  void pace_by(device::HostPace* pace) { pace_ = pace; }
+
   // Writes work.out. `host`: scratch. Error(kCorrupt) for impossible codes.
   void compute(const ExpertWork& work, const HostWorkspace& host);
   // For one token: all these experts and the shared ones (null: none) at once, with the same bits.
@@ -27,10 +32,13 @@ class HostUnit {
 
  private:
   kernels::Mlp mlp_of(const ExpertWork& work) const;
+  void paced(std::span<const ExpertWork> works, FunctionRef<void()> compute);
 
   const kernels::Context& kernels_;
   const codec::SliceView low_view_;
+  device::HostPace* pace_ = nullptr;
   std::vector<kernels::Mlp> mlps_;  // that are computed together
+  std::vector<device::WeightUse> weights_;
 };
 
 }  // namespace sluice::engine

@@ -86,7 +86,7 @@ class Measurement {
     DeviceProfile profile;
     profile.device = name;
     profile.view = std::string(packed_ ? kPackedView : kWordsView);
-    profile.expert = place_.first_bytes() + place_.rest_bytes();
+    profile.expert = place_.bytes();
     profile.row = tools_.model.config.hidden * sizeof(float);
     profile.idle = link({});
     profile.busy = link(on_host_);
@@ -123,11 +123,20 @@ class Measurement {
         median([&] { return seconds_each([&] { return unit_.copy_little(); }, beside); }).median;
     const double all =
         median([&] { return seconds_each([&] { return unit_.copy_sample(place_); }, beside); }).median;
-    const auto bytes = static_cast<double>(place_.first_bytes() + place_.rest_bytes());
+    const auto bytes = static_cast<double>(place_.bytes());
     // Few bytes that take as long as all of them, or nearly, are noise.
     constexpr double kMostRate = 1e12;
     const double moving = std::max(few < all ? all - few : all, bytes / kMostRate);
     return {bytes / moving, std::max(0.0, all - moving)};
+  }
+
+  // As a run does: paced where the device says so.
+  void compute_on_host(std::uint32_t tokens) const {
+    const auto compute = [&] { engine::compute_sample(tools_, place_, tokens); };
+    device::HostPace* const pace = unit_.host_pace();
+    if (pace == nullptr) return compute();
+    const device::WeightUse weights{place_.bytes(), tokens};
+    pace->run({&weights, 1}, compute);
   }
 
   Measured host(std::uint32_t tokens) {
@@ -135,7 +144,7 @@ class Measurement {
     Load load(unit_, place_);
     return median([&] {
       load.refill();
-      return seconds_of([&] { engine::compute_sample(tools_, place_, tokens); });
+      return seconds_of([&] { compute_on_host(tokens); });
     });
   }
 
@@ -145,7 +154,7 @@ class Measurement {
   ExpertSamples samples_;
   const bool packed_;
   fetch::PlacedExpert place_;
-  const std::function<void()> on_host_ = [this] { engine::compute_sample(tools_, place_, 1); };
+  const std::function<void()> on_host_ = [this] { compute_on_host(1); };
 };
 
 }  // namespace
