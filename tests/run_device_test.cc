@@ -2,6 +2,7 @@
 // what cannot be is refused.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdint>
 #include <fstream>
 #include <map>
@@ -147,6 +148,29 @@ TEST_F(RunDevice, TheReportCountsWhatWasAsked) {
   EXPECT_GT(device.at("link").at("result"), 0);
   EXPECT_EQ(device.at("link").at("prefetch"), 0);
   EXPECT_EQ(device.at("valid_times"), false);  // nothing is paced
+}
+
+// Computing an expert for a token takes 2.5 ms, whatever this machine is like.
+TEST_F(RunDevice, TheHostKeepsThePaceOfTheSpecification) {
+  const std::string request = "run " + kModel + " -p Once -n 8 --temp 0 --memory " + memory(48),
+                    there = " --prefetch none --placement cpu --device-slots 0" + kUnpaced;
+  const Json alone = run_json(request), unpaced = run_json(request + there),
+             paced = run_json(request + there + ",host=60MB/s");
+  EXPECT_TRUE(unpaced.at("device").at("host").is_null());
+  EXPECT_EQ(paced.at("tokens"), alone.at("tokens"));
+  const Json& host = paced.at("device").at("host");
+  EXPECT_EQ(host.at("limit_bytes_per_s"), 60e6);
+  const double each = paced.at("device").at("keep").at("copy_bytes").get<double>() / 60e6;
+  const double busy = host.at("busy_s").get<double>();
+  const double computed = busy / each;  // experts of tokens: whole layers of 4
+  EXPECT_NEAR(computed, 24 * std::round(computed / 24), 1e-3);
+  EXPECT_GT(computed, 24 * 7);
+  EXPECT_GE(paced.at("experts").at("moe_s").get<double>(), .9 * busy);
+  const Json& step = paced.at("placement").at("decode");
+  EXPECT_GE(step.at("moe_s").get<double>(), .9 * 24 * each);
+  EXPECT_GE(step.at("tpot_s"), step.at("moe_s"));
+  EXPECT_GE(step.at("predicted_moe_s").get<double>(), .9 * 24 * each);
+  EXPECT_GE(step.at("predicted_tpot_s"), step.at("predicted_moe_s"));
 }
 
 TEST_F(RunDevice, PresetsForADeviceRun) {

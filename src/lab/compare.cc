@@ -22,11 +22,13 @@
 #include "engine/plan/pool_plan.h"
 #include "engine/plan/profile.h"
 #include "engine/run_report.h"
+#include "engine/step_times.h"
 #include "engine/watch/statistics.h"
 #include "eval/check_reference.h"
 #include "eval/identity.h"
 #include "experts/core/state_order.h"
 #include "fetch/memory/expert_store.h"
+#include "lab/compared_clocks.h"
 #include "model/architecture.h"
 
 namespace sluice::lab {
@@ -88,6 +90,14 @@ OneRun measure(engine::Engine& engine, const CompareSettings& settings, double l
   it.wait_share = ratio(engine.report().experts.counters().wait_s, it.e2e_s);
   it.hit_rate = ratio(static_cast<double>(decode.hits), static_cast<double>(decode.accesses));
   it.peak = static_cast<double>(engine.report().accountant.peak());
+  if (const engine::EngineDevice* const device = engine.report().device) {
+    const engine::StepTimes predicted = engine::predicted_step(engine.report());
+    it.moe_s = engine::measured_step(engine.report()).moe;
+    it.predicted_tpot_s = predicted.step;
+    it.predicted_moe_s = predicted.moe;
+    it.predicted_ratio = ratio(predicted.step, it.tpot_s);
+    it.overrun_share = device->overrun_share();
+  }
   return run;
 }
 
@@ -271,8 +281,10 @@ Comparison Comparer::run(const std::vector<Contender>& contenders, const Compare
       OneRun run = measure(engine, settings, seconds(begin, Clock::now()));
       const std::optional<std::string> arithmetic = arithmetic_of(engine);
       comparison.routing = engine.policies().played();
-      if (const engine::EngineDevice* const device = engine.report().device)
+      if (const engine::EngineDevice* const device = engine.report().device) {
         comparison.device = device->name();
+        comparison.dilation = device->spec().dilation;
+      }
       const bool loses = !arithmetic || engine.checkpoint().slices() || !comparison.routing.empty();
       compared.add_run(run.figures, arithmetic, loses);
       compared.found = engine.statistics().decode.found;
@@ -291,10 +303,12 @@ Comparison Comparer::run(const std::vector<Contender>& contenders, const Compare
   return comparison;
 }
 
+Json to_json(const Spread& spread) {
+  return {{"median", spread.median}, {"low", spread.low}, {"high", spread.high}};
+}
+
 Json to_json(const Comparison& comparison) {
-  const auto json_of = [](const Spread& spread) {
-    return Json{{"median", spread.median}, {"low", spread.low}, {"high", spread.high}};
-  };
+  const auto json_of = [](const Spread& spread) { return to_json(spread); };
   Json presets = Json::array();
   for (const Compared& it : comparison.contenders) {
     Json found;
@@ -319,6 +333,7 @@ Json to_json(const Comparison& comparison) {
                  {"same_tokens", it.same()},
                  {"lossy", it.lossy},
                  {"arithmetic", it.arithmetic ? Json(*it.arithmetic) : Json(nullptr)}};
+    if (has_clocks(it)) json["device"] = clocks_json(it);
     if (!it.changes.json.is_null()) json["experts"] = it.changes.json;
     if (const std::optional<Agreement> agreement = comparison.agreement(it)) {
       json["equal_tokens"] = json_of(agreement->equal);
@@ -343,7 +358,11 @@ Json to_json(const Comparison& comparison) {
                                                         : Json(comparison.contenders.front().texts.front())},
                {"presets", presets}};
   if (!comparison.routing.empty()) json["routing"] = comparison.routing;
-  if (!comparison.device.empty()) json["device"] = {{"name", "emulated"}, {"spec", comparison.device}};
+  if (!comparison.device.empty())
+    json["device"] = {{"name", "emulated"},
+                      {"spec", comparison.device},
+                      {"dilation", comparison.dilation},
+                      {"same_ranking", same_ranking(comparison)}};
   return json;
 }
 
@@ -410,7 +429,8 @@ std::string table_text(const Comparison& comparison, std::size_t columns) {
              "in vain: what was read ahead beside read/token, and then not needed; hits: experts that needed "
              "no "
              "demand read, prefetched ones among them; found in: what the cache held") +
-         changes_text(comparison, columns);
+         changes_text(comparison, columns) +
+         (comparison.device.empty() ? "" : clocks_table(comparison, columns));
 }
 
 }  // namespace sluice::lab

@@ -45,6 +45,12 @@ struct RunFigures {
   double wait_share = 0;        // share of e2e_s with nothing to compute or decode, waiting for the disk
   double hit_rate = 0;          // while decoding
   double peak = 0;              // largest total of the accountant, in bytes
+  // With a device, else 0:
+  double moe_s = 0;             // of a decode step: experts of all layers, from scores to sums
+  double predicted_tpot_s = 0;  // what the modelled clock says of tpot_s …
+  double predicted_moe_s = 0;   // … and of moe_s
+  double predicted_ratio = 0;   // predicted_tpot_s / tpot_s
+  double overrun_share = 0;     // EngineDevice::overrun_share()
 };
 
 // Median, smallest and largest value of the runs.
@@ -124,6 +130,7 @@ struct Comparison {
   unsigned threads = 0;
   std::string routing = {};                             // engine::PolicyPlan::played
   std::string device = {};                              // its specification; empty: the host is alone
+  double dilation = 1;                                  // of that device
   const Compared& find(std::string_view preset) const;  // REQUIRES: it was compared
   bool same_texts() const;                              // over all runs of all contenders
   // For two contenders of one arithmetic: the first run (from 1) of the second contender whose text differs
@@ -151,6 +158,7 @@ class Comparer {
   std::map<const store::Checkpoint*, engine::Profile> profiles_;
 };
 
+Json to_json(const Spread& spread);  // {median, low, high}
 // Convert the result of Comparer::run.
 Json to_json(const Comparison& comparison);
 // For a terminal of so many columns.

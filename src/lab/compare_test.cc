@@ -20,6 +20,7 @@ TEST(Compare, TheThreeBaselinesWithoutCompressionReadWholeExperts) {
   EXPECT_EQ(whole, (std::set<std::string_view>{"z-accelerate", "z-deepspeed", "z-moe-infinity"}));
 }
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -70,6 +71,42 @@ TEST(Compare, OnlyThoseThatComputeAlikeMustAgree) {
     EXPECT_EQ(json.at("texts_equal_where_computed_alike"), it.alike);
     EXPECT_EQ(json.at("tokens"), Json(it.contenders.front().texts.front()));
   }
+}
+
+// A contender with a device: what a step took in each run, and what the modelled clock said.
+Compared on_device(const std::string& preset, const std::vector<std::pair<double, double>>& steps) {
+  Compared made = contender(preset, "x", std::vector<Texts>(steps.size(), Texts{{1, 2}}));
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const auto [tpot, predicted] = steps[i];
+    made.runs[i].tpot_s = tpot;
+    made.runs[i].predicted_tpot_s = predicted;
+    made.runs[i].predicted_ratio = predicted / tpot;
+    made.runs[i].overrun_share = .001 * static_cast<double>(i);
+  }
+  return made;
+}
+
+TEST(Compare, SetsBothClocksBesideEachOther) {
+  Comparison comparison{.contenders = {on_device("slow", {{4, 3}, {5, 4}, {4, 4}}),
+                                       on_device("fast", {{2, 2}, {1, 1}, {2, 1}})}};
+  comparison.device = "emulated:link=1GB/s";
+  comparison.dilation = 4;
+  const Json json = to_json(comparison);
+  EXPECT_EQ(json.at("device").at("same_ranking"), true);
+  EXPECT_EQ(json.at("device").at("dilation"), 4);
+  const Json& slow = json.at("presets").at(0).at("device");
+  EXPECT_EQ(slow.at("predicted_tpot_s").at("median"), 4);
+  EXPECT_EQ(slow.at("predicted_over_measured").at("median"), .8);
+  EXPECT_EQ(slow.at("overrun_share").at("high"), .002);
+  EXPECT_THAT(table_text(comparison, 200), AllOf(HasSubstr("0.800 (0.750-1.000)"), HasSubstr("0.20 %"),
+                                                 HasSubstr("x4"), HasSubstr("the same order")));
+  comparison.contenders.push_back(on_device("slower by one clock", {{3, 6}, {3, 6}, {3, 6}}));
+  EXPECT_EQ(to_json(comparison).at("device").at("same_ranking"), false);
+  EXPECT_THAT(table_text(comparison, 200), HasSubstr("ANOTHER order"));
+  // The exact model beside them has no device.
+  comparison.contenders = {contender("exact", "x", {Texts{{1, 2}}}), on_device("fast", {{2, 2}})};
+  EXPECT_FALSE(to_json(comparison).at("presets").at(0).contains("device"));
+  EXPECT_TRUE(to_json(comparison).at("presets").at(1).contains("device"));
 }
 
 TEST(Compare, WhatDiffersIsNamed) {

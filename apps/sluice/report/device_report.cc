@@ -16,6 +16,7 @@
 #include "engine/plan/engine_plan.h"
 #include "engine/plan/profile.h"
 #include "engine/run_report.h"
+#include "engine/step_times.h"
 #include "engine/watch/statistics.h"
 #include "experts/decision_log.h"
 #include "experts/layer_decider.h"
@@ -181,6 +182,15 @@ Json device_json(const engine::RunReport& run) {
           {"valid_times", is_valid(device)}};
 }
 
+// A decode step by both clocks.
+static Json step_times_json(const engine::RunReport& run) {
+  const engine::StepTimes measured = engine::measured_step(run), predicted = engine::predicted_step(run);
+  return {{"tpot_s", measured.step},
+          {"predicted_tpot_s", predicted.step},
+          {"moe_s", measured.moe},
+          {"predicted_moe_s", predicted.moe}};
+}
+
 Json placement_json(const engine::RunReport& run) {
   using experts::DeviceCounts;
   const experts::DeviceDecider& decider = *run.decider.device();
@@ -200,6 +210,7 @@ Json placement_json(const engine::RunReport& run) {
           {"device_s", sum(decider, &DeviceCounts::device)},
           {"wait_s", sum(decider, &DeviceCounts::wait)},
           {"host_wait_s", run.statistics.total().device_wait_s},
+          {"decode", step_times_json(run)},
           {"fallbacks", run.decider.policies().placement->fallbacks()}};
 }
 
@@ -319,6 +330,10 @@ std::vector<ReportRow> device_rows(const engine::RunReport& run) {
   rows.push_back({"idle", fmt::format("the device {:.1f} % of the time, the host {:.1f} % (it waits for the "
                                       "device)",
                                       100 * device_idle_share(run), 100 * host_wait_share(run))});
+  if (run.statistics.decode.steps > 0)
+    rows.push_back({"step", fmt::format("{} by the modelled clock, {} here",
+                                        format_duration(engine::predicted_step(run).step),
+                                        format_duration(engine::measured_step(run).step))});
   if (!is_valid(device))
     rows.push_back({"", is_paced(device.spec())
                             ? "the device could not keep its own times here: no time of this run is valid"

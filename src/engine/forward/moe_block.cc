@@ -102,6 +102,7 @@ void MoeBlock::run(std::size_t layer, Role norm, const Step& step, const Workspa
   event.store = nullptr;
   if (!ops_.on_host()) send_rows(w);
   combine(decision.routing, w);
+  statistics_.now().moe_s += moe_watch_.lap();
   look_ahead(layer, norm, step, w, true);
   show_ahead(layer, norm, step, w, true);
 }
@@ -112,6 +113,7 @@ const experts::LayerDecision& MoeBlock::decide(std::size_t layer, const Step& st
     input_prediction_.observe(config_.sparse_index(static_cast<std::uint32_t>(layer)),
                               {kernels::host_floats(w.normed), step.tokens.size() * config_.hidden});
   const experts::ScoresView scores = scores_.of_layer(layer, step, w);
+  moe_watch_.lap();
   const experts::Routing& routing = decider_->route(scores);
   statistics_.routing = decider_->changes();
   statistics_.decode_routing = decider_->decode_changes();

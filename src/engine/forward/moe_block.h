@@ -160,6 +160,7 @@ class MoeBlock {
   // As they were when the running step began.
   Stopwatch step_watch_;
   Bytes needed_before_ = 0, wasted_before_ = 0;
+  Stopwatch moe_watch_;  // since the running layer's scores were there
 };
 
 }  // namespace sluice::engine

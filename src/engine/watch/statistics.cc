@@ -13,6 +13,7 @@ ExpertStatistics Statistics::total() const {
   sum.prefetch_used += decode.prefetch_used;
   sum.wasted_bytes += decode.wasted_bytes;
   sum.policy_s += decode.policy_s;
+  sum.moe_s += decode.moe_s;
   sum.demand_s += decode.demand_s;
   sum.device_wait_s += decode.device_wait_s;
   sum.demand_arrived += decode.demand_arrived;

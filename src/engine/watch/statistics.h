@@ -26,6 +26,7 @@ struct ExpertStatistics {
   experts::MissAccount slices;  // for experts in slices; otherwise empty
   double device_wait_s = 0;     // the host has nothing left to compute in an event, and waits for a device
   double policy_s = 0;          // time to decide: residency, the order of reads, prefetching
+  double moe_s = 0;             // from a layer's router scores to the sum of its experts
   std::uint64_t steps = 0, tokens = 0;
   double seconds = 0;  // wall time of the forward steps
 
