@@ -140,6 +140,7 @@ void EngineDevice::put_policies(const PolicyPlan& plan, experts::Tiers tiers,
   device.tiers = tiers;
   if (prefetch_size_ > 0 && !rests_) device.prefetch = plan.prefetch->make({.seed = seed_});
   device.prefetch_size = prefetch_size_;
+  device.guards_prefetch = plan.device_preset == nullptr || plan.device_preset->guards_prefetch;
   if (plan.prefill_placement != nullptr) device.prefill_placement = plan.prefill_placement->make();
   device.prefill_from = plan.prefill_from;
   device.residencies =

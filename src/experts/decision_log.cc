@@ -54,7 +54,8 @@ std::string device_setting_text(const DecisionSetting::Device& device) {
   if (!device.prefill.empty())
     text += fmt::format(" prefill={} prefill_from={}", device.prefill, device.prefill_from);
   if (!device.prefetch.empty())
-    text += fmt::format(" device_prefetch={},{}", device.prefetch, device.prefetch_size);
+    text += fmt::format(" device_prefetch={},{}{}", device.prefetch, device.prefetch_size,
+                        device.guarded ? ",guarded" : "");
   if (device.tiers != Tiers::kInclusive) text += fmt::format(" tiers={}", tiers_name(device.tiers));
   return text + fmt::format(" profile={:016x}", device.profile);
 }
@@ -118,6 +119,7 @@ std::optional<DecisionSetting::Device> device_setting(const LayerPolicies& polic
   if (device.prefetch) {
     setting.prefetch = device.prefetch->name();
     setting.prefetch_size = device.prefetch_size;
+    setting.guarded = device.guards_prefetch;
   }
   return setting;
 }

@@ -48,7 +48,8 @@ struct DecisionSetting {
     std::uint32_t prefill_from = 1;
     std::uint64_t profile = 0;        // hash of the costs that placement and the modelled clock see
     std::string prefetch = {};        // to the device; empty: none
-    std::uint32_t prefetch_size = 0;  // DevicePolicies::prefetch_size
+    std::uint32_t prefetch_size = 0;  // DevicePolicies::prefetch_size …
+    bool guarded = false;             // … and guards_prefetch
     Tiers tiers = Tiers::kInclusive;
   };
   std::optional<Device> device = {};

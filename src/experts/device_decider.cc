@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 #include <tuple>
+#include <utility>
 
 #include "base/error.h"
 
@@ -50,14 +51,27 @@ void DeviceDecider::begin_layer(const DeviceEvent& event) {
   prefetched_.swap(next_prefetched_);
   next_prefetched_.clear();
   std::ranges::sort(prefetched_);
+  named_by_ = std::exchange(layer_, event.place.layer);
+  may_prefetch_ = judge_prefetches(event);
   const DeviceCosts& device = costs_.device;
+  const double prediction = event.predicts && may_prefetch_ ? device.predict + 2 * device.stream_switch : 0;
+  guards_.add(layer_, 0, prediction);
   clock_.decide({.sync = device.sync,
                  .policy = device.policy,
                  .launch = device.launch,
-                 .predict = event.predicts ? device.predict + 2 * device.stream_switch : 0,
+                 .predict = prediction,
                  .next_gate = device.gate.of(event.step_tokens)});
   shared_ = device.shared.of(event.step_tokens);
   open_ = true;
+}
+
+bool DeviceDecider::judge_prefetches(const DeviceEvent& event) {
+  if (!policies_.prefetch || !event.precedes) return true;
+  PrefetchCounts& counts = now().prefetch;
+  counts.asked += 1;
+  if (!policies_.guards_prefetch || guards_.allows(layer_)) return true;
+  counts.paused += 1;
+  return false;
 }
 
 bool DeviceDecider::is_prefetched(ExpertId id) const { return std::ranges::binary_search(prefetched_, id); }
@@ -149,15 +163,24 @@ void DeviceDecider::take_outcome(const EventOutcome& outcome) {
 void DeviceDecider::count_prefetches() {
   PrefetchCounts& counts = now().prefetch;
   std::uint64_t used = 0, kept = 0;
+  double saved = 0, in_vain = 0;  // of copies: what need not be sent any more, and what nobody wants
+  for (const ExpertId id : prefetched_) in_vain += costs_.device.transfer - remaining(id);
+  const auto count = [&](ExpertId id, double left, std::uint64_t& counted) {
+    ++counted;
+    saved += costs_.device.transfer - left;
+    in_vain -= costs_.device.transfer - remaining(id);
+  };
   for (const DeviceUse& use : plan_.uses) {
     if (use.from != DeviceBytes::kPrefetch) continue;
-    ++used;
+    count(use.id, use.remaining, used);
     counts.late += use.remaining > 0 ? 1 : 0;
   }
-  for (const DeviceUpdate& update : plan_.updates) kept += update.from == DeviceBytes::kPrefetch ? 1 : 0;
+  for (const DeviceUpdate& update : plan_.updates)
+    if (update.from == DeviceBytes::kPrefetch) count(update.id, update.remaining, kept);
   counts.used += used;
   counts.kept += kept;
   counts.wasted += prefetched_.size() - used - kept;
+  guards_.add(named_by_, saved, std::max(0.0, in_vain));
 }
 
 void DeviceDecider::order_uses() {
@@ -209,7 +232,7 @@ void DeviceDecider::exchange(const EventOutcome& host) {
 }
 
 void DeviceDecider::prefetch(std::span<const PartRequest> experts) {
-  SLUICE_CHECK(open_ && next_prefetched_.empty(), "a prefetch of no layer, or its second");
+  SLUICE_CHECK(open_ && may_prefetch_ && next_prefetched_.empty(), "a prefetch of no layer, or its second");
   for (const PartRequest& one : experts) {
     if (policies_.residency(one.id.layer).computable(one.id)) continue;
     clock_.withdraw(one.id);  // what a layer long past has left of it

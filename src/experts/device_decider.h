@@ -14,6 +14,7 @@
 #include "experts/core/demand.h"
 #include "experts/device_plan.h"
 #include "experts/layer_policies.h"
+#include "experts/prefetch/layer_guards.h"
 #include "experts/prefetch/prefetch.h"
 #include "experts/schedule/hybrid_timeline.h"
 
@@ -22,6 +23,8 @@ namespace sluice::experts {
 // What became of the experts that were copied before anybody asked for them. Sent are counted with the event
 // that names them, all else with the next one, for which they are meant.
 struct PrefetchCounts {
+  std::uint64_t asked = 0;   // events that could name some: theirs is not the last layer …
+  std::uint64_t paused = 0;  // … and of these those that might not (LayerGuards)
   std::uint64_t sent = 0;    // given to the link
   std::uint64_t used = 0;    // the device computed them …
   std::uint64_t late = 0;    // … though the copy had not ended when that was decided
@@ -62,7 +65,8 @@ struct DeviceEvent {
   EventPlace place;
   std::uint32_t step_tokens = 0;            // tokens of the event
   std::uint32_t prompt_tokens = 0;          // of these
-  bool predicts = false;                    // the device predicts the next layer (DeviceCosts::predict)
+  bool precedes = false;                    // another layer follows, for which some may be prefetched
+  bool predicts = false;                    // the device predicts that one (DeviceCosts::predict)
   std::span<const float> mean_scores = {};  // (N); may be empty
   // The host's, where tiers exclude each other; else null.
   const ResidencyView* host = nullptr;
@@ -84,8 +88,10 @@ class DeviceDecider {
   // What the host's residency has decided about the event: what it adopts goes up the link, and what it needs
   // or drops of that is waited for, or given up.
   void exchange(const EventOutcome& host);
+  // Whether the running event may name experts for the next one.
+  bool may_prefetch() const { return may_prefetch_; }
   // Experts of the next event, most useful first: those that the device lacks are sent while the link is
-  // idle.
+  // idle. REQUIRES: may_prefetch().
   void prefetch(std::span<const PartRequest> experts);
   // Ends the layer that was decided last.
   void end_layer();
@@ -101,6 +107,7 @@ class DeviceDecider {
   bool is_prefetched(ExpertId id) const;
   DeviceBytes bytes_of(ExpertId id, const Residency& residency) const;
   void begin_layer(const DeviceEvent& event);
+  bool judge_prefetches(const DeviceEvent& event);
   void price(const DeviceEvent& event, const Residency& residency);
   // Nobody else could compute it without a read.
   void keep_there(const DeviceEvent& event, Assignment& assignment);
@@ -118,9 +125,12 @@ class DeviceDecider {
   DevicePlan plan_;
   DeviceCounts prompt_, decode_;
   StepKind kind_ = StepKind::kDecode;
-  bool open_ = false;                      // a layer is decided and has not ended
-  std::vector<ExpertId> prefetched_;       // for the running event, ascending …
-  std::vector<ExpertId> next_prefetched_;  // … and for the next one
+  bool open_ = false;  // a layer is decided and has not ended
+  LayerGuards guards_;
+  bool may_prefetch_ = true;
+  std::uint32_t layer_ = 0, named_by_ = 0;  // of the running event; that named prefetched_
+  std::vector<ExpertId> prefetched_;        // for the running event, ascending …
+  std::vector<ExpertId> next_prefetched_;   // … and for the next one
   // What placement sees, parallel to the event's experts.
   std::vector<double> t_host_, t_device_, transfer_;
   std::vector<std::uint8_t> on_device_;

@@ -518,10 +518,14 @@ struct ByHand {
     tokens.front() = first;
     for (const std::uint16_t e : experts) ids.push_back({0, e});
     for (std::size_t i = 0; i < experts.size(); ++i) layer_tokens[experts[i]] = tokens[i];
-    return decider->decide(
-        {.demand = {ids, tokens}, .place = {.layer_tokens = layer_tokens}, .step_tokens = 1}, assignment);
+    return decider->decide({.demand = {ids, tokens},
+                            .place = {.layer_tokens = layer_tokens},
+                            .step_tokens = 1,
+                            .precedes = precedes},
+                           assignment);
   }
 
+  bool precedes = false;  // DeviceEvent::precedes
   LayerPolicies policies;
   std::set<std::uint16_t> device;
   ChosenUnits placement{device};
@@ -585,6 +589,33 @@ TEST(DeviceDecider, APrefetchServesTheNextEventAlone) {
   EXPECT_EQ(prefetch.wasted, 0u);
   EXPECT_EQ(test.decider->counts(StepKind::kDecode).streamed, 1u);
   EXPECT_EQ(test.decide({2}).uses[0].from, DeviceBytes::kLink);
+}
+
+// Expert 1 is used in every event, and takes the link for 8 of 11 units.
+TEST(DeviceDecider, PrefetchesInVainArePausedWhereTheyAreGuarded) {
+  constexpr std::uint64_t kEvents = 100;
+  for (const bool guarded : {false, true})
+    for (const std::uint16_t named : {1, 5}) {
+      SCOPED_TRACE(std::to_string(named) + (guarded ? " guarded" : ""));
+      ByHand test("none", 0);
+      test.policies.device->prefetch = find_prefetch("random").make({.seed = 1});
+      test.policies.device->guards_prefetch = guarded;
+      test.device = {1};
+      test.precedes = true;
+      const PartRequest wanted[] = {{{0, named}, Part::kFull, Tier::kDevice}};
+      for (std::uint64_t event = 0; event < kEvents; ++event) {
+        test.decide({1});
+        if (test.decider->may_prefetch()) test.decider->prefetch(wanted);
+      }
+      const PrefetchCounts& counts = test.decider->counts(StepKind::kDecode).prefetch;
+      EXPECT_EQ(counts.asked, kEvents);
+      EXPECT_EQ(counts.sent, kEvents - counts.paused);
+      if (guarded && named == 5) {
+        EXPECT_GT(counts.paused, kEvents / 2);
+      } else {
+        EXPECT_EQ(counts.paused, 0u);
+      }
+    }
 }
 
 // The device changes to the stream that predicts, and back, behind what it has; loads wait for that.

@@ -24,6 +24,7 @@ constexpr DevicePreset kPresets[] = {
      .device_cache = "workload-ema",
      .placement = "ratio-prefix",
      .prefetch = "dali-residual",
+     .guards_prefetch = true,
      .packed_slots = true,
      .source = "ours, after DALI"},
     {.name = "d-naive", .device_cache = "none", .placement = "cpu", .source = kDali},

@@ -16,6 +16,8 @@ struct DevicePreset {
   std::uint32_t prefetch_size = 0;          // experts of a layer, at most; 0: usual_prefetch_size()
   std::string_view prefill_placement = {};  // empty: as `placement`
   std::uint32_t prefill_from = 1;           // tokens of a prompt from which on that holds
+  // DevicePolicies::guards_prefetch; a preset named after a paper prefetches as the paper does.
+  bool guards_prefetch = false;
   bool packed_slots = false;  // where the model's experts can be computed with as they are packed
   std::string_view source = {};
   std::string_view missing = {};  // why it cannot run at all; empty: it can

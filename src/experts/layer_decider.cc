@@ -209,14 +209,16 @@ void LayerDecider::decide_device() {
   std::uint32_t prompt_tokens = 0;
   for (const SequenceSpan& span : scores_.spans)
     prompt_tokens += span.kind == StepKind::kPrompt ? span.tokens : 0;
-  decision_.device = &device_->decide({.demand = {decision_.experts, decision_.tokens},
-                                       .place = place(),
-                                       .step_tokens = scores_.tokens,
-                                       .prompt_tokens = prompt_tokens,
-                                       .predicts = device_predictor() != PredictorKind::kNone,
-                                       .mean_scores = mean_scores_,
-                                       .host = excludes() ? &policies_.residency(scores_.layer) : nullptr},
-                                      decision_.assignment);
+  decision_.device =
+      &device_->decide({.demand = {decision_.experts, decision_.tokens},
+                        .place = place(),
+                        .step_tokens = scores_.tokens,
+                        .prompt_tokens = prompt_tokens,
+                        .precedes = scores_.layer + 1 < shape_.layers,
+                        .predicts = predictor_of(policies_.device->prefetch.get()) != PredictorKind::kNone,
+                        .mean_scores = mean_scores_,
+                        .host = excludes() ? &policies_.residency(scores_.layer) : nullptr},
+                       decision_.assignment);
   find_host_event();
   if (excludes())
     exchange_ = exchanger_.exchange(scores_.layer, policies_.residencies.size() > 1, *decision_.device,
@@ -282,7 +284,8 @@ void LayerDecider::widen_to_layer() {
 PredictorKind LayerDecider::predictor() const { return predictor_of(policies_.prefetch.get()); }
 
 PredictorKind LayerDecider::device_predictor() const {
-  return predictor_of(policies_.device ? policies_.device->prefetch.get() : nullptr);
+  const bool asks = policies_.device && device_->may_prefetch();
+  return predictor_of(asks ? policies_.device->prefetch.get() : nullptr);
 }
 
 PredictorKind LayerDecider::predictor_of(const Prefetch* prefetch) const {
@@ -310,6 +313,8 @@ std::span<const PartRequest> LayerDecider::look_ahead(const ScoresView* next) {
 
 std::span<const PartRequest> LayerDecider::look_ahead_on_device(const ScoresView* next) {
   SLUICE_CHECK(prefetches_to_device());
+  device_proposals_.clear();
+  if (!device_->may_prefetch()) return device_proposals_;
   DevicePolicies& device = *policies_.device;
   const Residency& host = policies_.residency(next_layer());
   const WithoutSkipped reachable(device.residency(next_layer()),
@@ -317,7 +322,6 @@ std::span<const PartRequest> LayerDecider::look_ahead_on_device(const ScoresView
   LayerState state = state_of(reachable, next);
   state.tier = Tier::kDevice;
   state.most = device.prefetch_size;
-  device_proposals_.clear();
   device.prefetch->propose(state, device_proposals_);
   device_->prefetch(device_proposals_);
   expect(*device.prefetch);

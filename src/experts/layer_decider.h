@@ -117,8 +117,9 @@ class LayerDecider {
   std::span<const PartRequest> look_ahead(const ScoresView* next);
 
   // The experts of the next layer that are to be copied to the device while the link is idle: to be called
-  // once an event, behind decide(), where the device has a prefetch. The modelled clock sends them. `next`:
-  // the scores that device_predictor() predicts; null where that is kNone. Valid until the next call.
+  // once an event, behind decide(), where the device has a prefetch. The modelled clock sends them. Empty for
+  // a layer whose prefetches are paused (LayerGuards). `next`: the scores that device_predictor() predicts;
+  // null where that is kNone. Valid until the next call.
   bool prefetches_to_device() const { return policies_.device && policies_.device->prefetch; }
   PredictorKind device_predictor() const;
   std::span<const PartRequest> look_ahead_on_device(const ScoresView* next);

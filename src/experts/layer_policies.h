@@ -31,6 +31,7 @@ struct DevicePolicies {
   // Names experts to copy while the link is idle, at most so many a layer; null: none.
   std::unique_ptr<Prefetch> prefetch = {};
   std::uint32_t prefetch_size = kAnyRequests;
+  bool guards_prefetch = false;  // a layer whose prefetches cost more than they save names none for a while
   // kExclusive: the host's caches adopt (CachePolicy::adopts).
   Tiers tiers = Tiers::kInclusive;
   // The host need not have all experts from the start: only those that it has are copied ahead.

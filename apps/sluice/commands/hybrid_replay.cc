@@ -47,7 +47,8 @@ namespace sluice::app {
 namespace {
 
 // What runs where the user names every part by itself.
-constexpr experts::DevicePreset kNoPreset = {.name = "-", .device_cache = {}, .placement = {}};
+constexpr experts::DevicePreset kNoPreset = {
+    .name = "-", .device_cache = {}, .placement = {}, .guards_prefetch = true};
 
 struct Row {
   const lab::HybridMachine* machine = nullptr;
@@ -159,6 +160,7 @@ std::vector<Row> rows_of(const HybridRequest& request, const HybridFlags& flags,
             experts::find_placement(settings.placement);
             settings.slots = slots;
             settings.prefetch = prefetch.name;
+            settings.guards_prefetch = preset.guards_prefetch;
             settings.prefetch_size = static_cast<std::uint32_t>(flags.prefetch_size.value_or(size));
             // An engine has a staging buffer more for each expert that it copies ahead.
             const bool ahead = settings.prefetch != "none" && machine.buffers != experts::kAnyBuffers;
@@ -394,7 +396,9 @@ Json phase_json(const Row& row, const lab::HybridPhase& phase) {
               {"update", static_cast<double>(counts.updates) * bytes},
               {"busy_s", phase.link.loads + phase.link.rows + phase.link.prefetches + phase.link.updates}}}}},
           {"prefetch",
-           {{"sent", counts.prefetch.sent},
+           {{"asked", counts.prefetch.asked},
+            {"paused", counts.prefetch.paused},
+            {"sent", counts.prefetch.sent},
             {"used", counts.prefetch.used},
             {"late", counts.prefetch.late},
             {"kept", counts.prefetch.kept},

@@ -49,6 +49,8 @@ auto sum(const experts::DeviceDecider& decider, Member member) {
 experts::PrefetchCounts prefetches(const experts::DeviceDecider& decider) {
   experts::PrefetchCounts all = decider.counts(StepKind::kPrompt).prefetch;
   const experts::PrefetchCounts& decode = decider.counts(StepKind::kDecode).prefetch;
+  all.asked += decode.asked;
+  all.paused += decode.paused;
   all.sent += decode.sent;
   all.used += decode.used;
   all.late += decode.late;
@@ -58,6 +60,12 @@ experts::PrefetchCounts prefetches(const experts::DeviceDecider& decider) {
 }
 
 double share(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
+
+std::string pause_text(const experts::PrefetchCounts& ahead) {
+  if (ahead.paused == 0) return "";
+  return fmt::format("; paused in {:.1f} % of events, where it cost more than it saved",
+                     share(static_cast<double>(ahead.paused), static_cast<double>(ahead.asked)));
+}
 
 // Shares of the wall time of all steps.
 double device_idle_share(const engine::RunReport& run) {
@@ -218,7 +226,9 @@ Json placement_json(const engine::RunReport& run) {
 static Json prefetch_json(const engine::RunReport& run) {
   const experts::PrefetchCounts decided = prefetches(*run.decider.device());
   const fetch::DeviceStoreCounters& copies = run.device->copies();
-  return {{"sent", decided.sent},
+  return {{"asked", decided.asked},
+          {"paused", decided.paused},
+          {"sent", decided.sent},
           {"used", decided.used},
           {"late", decided.late},
           {"kept", decided.kept},
@@ -324,9 +334,9 @@ std::vector<ReportRow> device_rows(const engine::RunReport& run) {
     rows.push_back({"", fmt::format("{} of {} experts that left the device went back to the host", returns,
                                     sum(decider, &DeviceCounts::dropped))});
   if (const experts::PrefetchCounts ahead = prefetches(decider); ahead.sent > 0)
-    rows.push_back({"", fmt::format("{} experts copied ahead, {:.1f} % of them computed{}", ahead.sent,
+    rows.push_back({"", fmt::format("{} experts copied ahead, {:.1f} % of them computed{}{}", ahead.sent,
                                     share(static_cast<double>(ahead.used), static_cast<double>(ahead.sent)),
-                                    prediction_text(run.decider))});
+                                    prediction_text(run.decider), pause_text(ahead))});
   rows.push_back({"idle", fmt::format("the device {:.1f} % of the time, the host {:.1f} % (it waits for the "
                                       "device)",
                                       100 * device_idle_share(run), 100 * host_wait_share(run))});

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/bytes.h"
+
 namespace sluice::experts {
 namespace {
 

@@ -21,7 +21,8 @@ void PrefetchSwitch::end_step(const StepCost& cost) {
 ReadAhead PrefetchSwitch::at_event(const AheadBytes& so_far) {
   if (!trial_allows_)
     return verdict_ = trial_.decided() && !trial_.pays() ? ReadAhead::kPaused : ReadAhead::kOff;
-  const bool allowed = guard_.allows(so_far.used - before_.used, so_far.delayed - before_.delayed);
+  const bool allowed = guard_.allows(static_cast<double>(so_far.used - before_.used),
+                                     static_cast<double>(so_far.delayed - before_.delayed));
   before_ = so_far;
   if (!allowed) done_as_asked_ = false;
   return verdict_ = allowed ? ReadAhead::kOn : ReadAhead::kPaused;

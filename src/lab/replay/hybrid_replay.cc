@@ -127,6 +127,7 @@ class HybridReplay {
       device.prefetch = experts::find_prefetch(settings_.prefetch)
                             .make({.seed = settings_.seed, .transitions = settings_.transitions});
     device.prefetch_size = settings_.prefetch_size;
+    device.guards_prefetch = settings_.guards_prefetch;
     device.buffers = settings_.buffers;
     device.tiers = tiers().tiers;
     device.host_may_lack = settings_.host.capacity.has_value();

@@ -40,6 +40,7 @@ struct HybridSettings {
   std::uint32_t buffers = experts::kAnyBuffers;  // HybridWork::buffers
   std::string prefetch = "none";                 // to the device
   std::uint32_t prefetch_size = 1;               // experts of a layer, at most
+  bool guards_prefetch = false;                  // DevicePolicies::guards_prefetch
   // For `stat`; it must outlive the replay.
   const experts::ExpertTransitions* transitions = nullptr;
   std::optional<experts::Tiers> tiers = {};  // empty: as experts::usual_tiers() says

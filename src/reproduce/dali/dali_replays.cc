@@ -34,6 +34,7 @@ DaliSystem dali_system(const DaliModel& model, const std::string& preset, std::u
   settings.device_cache = found.device_cache;
   settings.slots = slots;
   settings.prefetch = found.prefetch;
+  settings.guards_prefetch = found.guards_prefetch;
   settings.prefetch_size = found.prefetch_size != 0 ? found.prefetch_size : model.prefetch;
   settings.workload.window.swaps = model.swaps;
   return system;
