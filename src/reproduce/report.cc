@@ -41,6 +41,8 @@ std::string to_markdown(const Report& report) {
   text +=
       fmt::format("Configuration {}: model {}; flags {}; machine {}; version {}\n\n", configuration.hash(),
                   configuration.model, configuration.flags, configuration.machine, configuration.version);
+  if (!report.played.empty())
+    text += fmt::format("The trace's routing is {}, and not its model's own.\n\n", report.played);
   text +=
       "Mode: R a real run on this machine, S recorded or synthetic routing replayed with a virtual clock, A "
       "arithmetic or "
@@ -74,19 +76,21 @@ Json to_json(const Report& report) {
                     {"note", row.note},
                     {"commands", row.commands.empty() ? std::vector{report.command} : row.commands}});
   for (const ReportPicture& picture : report.pictures) pictures.push_back(picture.file);
-  return {{"title", report.title},
-          {"machine", report.machine},
-          {"command", report.command},
-          {"prepare", report.prepare},
-          {"configuration",
-           {{"hash", report.configuration.hash()},
-            {"model", report.configuration.model},
-            {"flags", report.configuration.flags},
-            {"machine", report.configuration.machine},
-            {"version", report.configuration.version}}},
-          {"rows", rows},
-          {"pictures", pictures},
-          {"data", report.data}};
+  Json json = {{"title", report.title},
+               {"machine", report.machine},
+               {"command", report.command},
+               {"prepare", report.prepare},
+               {"configuration",
+                {{"hash", report.configuration.hash()},
+                 {"model", report.configuration.model},
+                 {"flags", report.configuration.flags},
+                 {"machine", report.configuration.machine},
+                 {"version", report.configuration.version}}},
+               {"rows", rows},
+               {"pictures", pictures},
+               {"data", report.data}};
+  if (!report.played.empty()) json["played"] = report.played;
+  return json;
 }
 
 void write_report(const Report& report, const std::string& directory, const std::string& name) {

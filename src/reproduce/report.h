@@ -45,6 +45,7 @@ struct Report {
   std::string title, machine, command;
   ReportConfiguration configuration;
   std::string prepare;  // a command to run once before those of single rows; may be empty
+  std::string played;   // RoutingTrace::played() of the recorded routing; empty: its model's own, or none
   std::vector<ReportRow> rows;
   std::vector<ReportSection> sections;
   std::vector<ReportPicture> pictures;

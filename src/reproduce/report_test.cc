@@ -56,6 +56,15 @@ TEST(Report, MarkdownAndJsonHoldEveryRow) {
   EXPECT_EQ(json.at("rows")[1].at("configuration"), report.configuration.hash());
   EXPECT_EQ(json.at("configuration").at("hash"), report.configuration.hash());
   EXPECT_EQ(json.at("rows")[0].at("paper"), "1\n2");
+  EXPECT_FALSE(json.contains("played"));
+}
+
+TEST(Report, RoutingThatWasPlayedIsNamed) {
+  Report report{.title = "T"};
+  EXPECT_THAT(to_markdown(report), ::testing::Not(HasSubstr("routing is")));
+  report.played = "recorded from other.mrt";
+  EXPECT_THAT(to_markdown(report), HasSubstr("The trace's routing is recorded from other.mrt, and not its"));
+  EXPECT_EQ(to_json(report).at("played"), "recorded from other.mrt");
 }
 
 TEST(Report, ConfigurationsThatDifferHaveOtherHashes) {

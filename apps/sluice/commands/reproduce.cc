@@ -23,6 +23,7 @@
 #include "model/architecture.h"
 #include "model/config.h"
 #include "model/pack_plan.h"
+#include "report/played_routing.h"
 #include "reproduce/dali/dali.h"
 #include "reproduce/slicemoe/slicemoe.h"
 #include "reproduce/zipmoe/zipmoe.h"
@@ -127,6 +128,7 @@ void give_out(const reproduce::Report& report, const Options& options, const std
                    reproduce::mode_text(row), text(row.quantity, kQuantity), text(row.paper, kFigures),
                    text(row.ours, kFigures));
     print_output("\nconfiguration {}\n", report.configuration.hash());
+    print_played(report.played);
     print_wrapped(fmt::format("{0}/{1}.md, {0}/{1}.json and {2} pictures", output, options.paper,
                               report.pictures.size()));
   }

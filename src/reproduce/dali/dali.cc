@@ -92,6 +92,7 @@ class DaliReproducer {
           .in(path)
           .expected("at least 3")
           .found(std::to_string(tokens.tokens()));
+    report_.played = trace->played();
     results_.routings.push_back({.model = &model,
                                  .source = fmt::format("recorded ({}, {} tokens, top {})", file_of(path),
                                                        tokens.tokens(), model.top_k),

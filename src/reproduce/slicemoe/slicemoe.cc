@@ -108,6 +108,7 @@ class SlicemoeReproducer {
   }
 
   void recorded(const lab::RoutedSteps& steps) {
+    report_.played = steps.played;
     RoutingResults& found = results_.recorded.emplace();
     found.facts = lab::facts_of(*trace::open_trace(settings_.trace));
     found.source = "recorded routing of DeepSeek-V2-Lite";

@@ -230,6 +230,7 @@ class Reproducer {
                                      .on_stage = [&](const std::string& text) { runs_.stage(text); }},
                                     *profile);
     report_.data["replay"] = results_.replay->data;
+    report_.played = results_.replay->played;
   }
 
   ZipmoeRuns runs_;

@@ -232,6 +232,7 @@ ZipmoeReplay replay_zipmoe(const ZipmoeReplaySettings& settings, const engine::P
   } else {
     const std::unique_ptr<trace::RoutingTrace> trace = trace::open_trace(settings.trace);
     const Half half = decoder_only(*trace, settings.stop);
+    replay.played = trace->played();
     replay.conditions += fmt::format(
         "\nDecoder-only: recorded routing of {}, the first {} tokens. The first half fills caches and is not "
         "timed; a "

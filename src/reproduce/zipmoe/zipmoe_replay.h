@@ -24,6 +24,7 @@ struct ZipmoeReplay {
   std::string f10;         // decoder-only
   std::string conditions;  // how the values came about
   std::string missing;     // why the decoder-only half is "n/a"; empty if it is there
+  std::string played;      // RoutingTrace::played() of the trace
   Json data;
 };
 
