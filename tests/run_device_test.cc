@@ -117,18 +117,22 @@ TEST_F(RunDevice, CommandsWithoutATableNameTheDevice) {
   const std::string device = kUnpaced + ",dilate=3 --memory " + memory(48), eval = "eval " + kModel + device,
                     data = SLUICE_SOURCE_DIR "/tests/data/eval/";
   std::ofstream(file("text")) << "Once upon a time there was an old king who had three sons.";
-  for (const std::string& call :
-       {eval + " -f " + file("text"),
-        eval + " --task boolq --limit 1 --ctx 96 --data " + data + "boolq.jsonl",
-        "trace " + kModel + device + " --tokens 1,2,3 -n 2 -o " + file("a.trace")}) {
+  for (const std::string& call : {eval + " -f " + file("text"),
+                                  eval + " --task boolq --limit 1 --ctx 96 --data " + data + "boolq.jsonl",
+                                  "trace " + kModel + device + " --tokens 1,2,3 -n 2 -o " + file("a.trace"),
+                                  "forward " + kModel + device + " --tokens 1,2,3 -o " + file("a.npy")}) {
     const Outcome outcome = run(call);
     EXPECT_EQ(outcome.code, 0) << call << "\n" << outcome.err;
-    const std::string flat = std::regex_replace(outcome.out, std::regex("\\s+"), " ");
+    const std::string flat = std::regex_replace(outcome.out + outcome.err, std::regex("\\s+"), " ");
     EXPECT_NE(flat.find("emulated, dilated x3: no time here is a speed of this program (emulated:link=inf, "),
               std::string::npos)
         << call << "\n"
-        << outcome.out;
+        << flat;
   }
+  const Json json = run_json("forward " + kModel + device + " --tokens 1,2,3 --json -o " + file("b.npy"));
+  EXPECT_EQ(json.at("device").at("dilation"), 3);
+  EXPECT_EQ(json.at("placement").at("device").get<int>() + json.at("placement").at("host").get<int>(),
+            json.at("experts").at("accesses"));
 }
 
 TEST_F(RunDevice, TheReportCountsWhatWasAsked) {

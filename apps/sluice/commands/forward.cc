@@ -20,6 +20,7 @@
 #include "model/architecture.h"
 #include "model/config.h"
 #include "model/token_ids.h"
+#include "report/device_report.h"
 #include "report/memory_report.h"
 #include "report/run_json.h"
 #include "store/checkpoint.h"
@@ -140,17 +141,17 @@ void forward(const Options& options) {
   for (const tokenizer::TokenId token : std::span(tokens).subspan(prompt))
     write(engine.decode(*sequence, token));
   out.finish();
-  if (flags.json)
-    std::cout << Json{{"out", options.out},
-                      {"shape", {tokens.size(), open.model.config.vocab}},
-                      {"memory", memory_json(engine.report())},
-                      {"io", io_json(engine.report())},
-                      {"experts", experts_json(engine.report())},
-                      {"decisions", fmt::format("{:016x}", engine.report().decision_hash())}}
-                     .dump()
-              << '\n';
-  else if (!flags.quiet)
+  const engine::RunReport run = engine.report();
+  if (flags.json) {
+    Json json{{"out", options.out},           {"shape", {tokens.size(), open.model.config.vocab}},
+              {"memory", memory_json(run)},   {"io", io_json(run)},
+              {"experts", experts_json(run)}, {"decisions", fmt::format("{:016x}", run.decision_hash())}};
+    add_device(json, run);
+    std::cout << json.dump() << '\n';
+  } else if (!flags.quiet) {
     print_message("wrote {}: float32 [{}, {}]", options.out, tokens.size(), open.model.config.vocab);
+    if (const std::string device = device_text(run); !device.empty()) print_message("device: {}", device);
+  }
 }
 
 }  // namespace
