@@ -71,8 +71,21 @@ constexpr CachePolicy kCaches[] = {
      .judges_events = true,
      .starts = true,
      .swaps = true},
-    {.name = "hybrimoe", .make = make_hybrimoe_cache, .source = "HybriMoE (arXiv 2504.05897); SPEC 3.7"},
-    {.name = "d-hybrimoe", .make = make_d_hybrimoe_cache, .source = "HybriMoE, as DALI has it; SPEC 3.7"},
+    {.name = "hybrimoe",
+     .make = make_hybrimoe_cache,
+     .source = "HybriMoE (arXiv 2504.05897); SPEC 3.7",
+     .scores = CacheScores::kChosen},
+    {.name = "d-hybrimoe",
+     .make = make_d_hybrimoe_cache,
+     .source = "HybriMoE, as DALI has it; SPEC 3.7",
+     .scores = CacheScores::kChosen},
+    {.name = "score-window",
+     .make = make_score_window_cache,
+     .source = "SMoE (arXiv 2508.18983) 5.3; SPEC 2.4",
+     .starts = true,
+     .adopts = true,
+     .windowed = true,
+     .scores = CacheScores::kAll},
     {.name = "static-layers",
      .make = make_static_layers_cache,
      .source = "SPEC 3.7",
@@ -274,7 +287,7 @@ void WorkloadConfig::validate() const {
     throw Error(ErrorKind::kUsage, "a cache cannot follow the work of experts by these rules")
         .expected(expected);
   };
-  if (window.steps == 0) refuse("a window of at least one step");
+  if (window.steps == 0 || score_iterations == 0) refuse("a window of at least one step");
   if (!(ema.gamma >= 0 && ema.gamma < 1)) refuse("a weight of the past from 0 to below 1");
   if (!(ema.ratio >= 1)) refuse("a ratio of at least 1");
 }

@@ -23,6 +23,13 @@ class Router;           // routing/router.h
 struct RouterConfig;    // routing/router_config.h
 class Scheduler;        // schedule/scheduler.h
 
+// Which of the router's scores a cache goes by; without them it would be another policy.
+enum class CacheScores : std::uint8_t {
+  kNone,
+  kChosen,  // of the chosen experts at least: recorded weights will do
+  kAll,     // of all experts of a layer
+};
+
 struct CachePolicy {
   std::string_view name;
   std::unique_ptr<Cache> (*make)(const CacheConfig&);
@@ -43,6 +50,7 @@ struct CachePolicy {
   bool adopts = false;
   // What WorkloadConfig says acts on it: the steps of its window; how many experts it exchanges at a time.
   bool windowed = false, swaps = false;
+  CacheScores scores = CacheScores::kNone;
 };
 
 struct RouterPolicy {

@@ -52,7 +52,7 @@ TEST(TierChoice, InclusiveWhereNothingComesBack) {
     EXPECT_FALSE(small.why.empty());
     adopting += policy.adopts ? 1 : 0;
   }
-  EXPECT_EQ(adopting, 6);
+  EXPECT_EQ(adopting, 7);
   const EqualSizes sizes({.full = 1, .sm = 1});
   HostMemory host{.cache = find_cache("lru"),
                   .sizes = sizes,

@@ -166,6 +166,8 @@ std::vector<Row> rows_of(const HybridRequest& request, const HybridFlags& flags,
             const bool ahead = settings.prefetch != "none" && machine.buffers != experts::kAnyBuffers;
             settings.buffers = machine.buffers + (ahead ? settings.prefetch_size : 0);
             settings.workload.window.steps = static_cast<std::uint32_t>(flags.w_size.value_or(4));
+            settings.workload.score_iterations =
+                static_cast<std::uint32_t>(flags.w_size.value_or(experts::ScoreWindow::kIterations));
             settings.workload.window.swaps = static_cast<std::uint32_t>(flags.u_size.value_or(8));
             settings.workload.ema.swaps = static_cast<std::uint32_t>(flags.u_size.value_or(2));
             if (!flags.tiers.empty()) settings.tiers = experts::parse_tiers(flags.tiers);
@@ -561,7 +563,9 @@ void add_hybrid_flags(Command& command, HybridFlags& flags) {
       .add_option(Setting::kBatch, &flags.batches,
                   "Sequences that are decoded together; several with commas between them")
       ->group(group);
-  command.add_option(Setting::kWSize, &flags.w_size, "Steps of the window of workload-window; default: 4")
+  command
+      .add_option(Setting::kWSize, &flags.w_size,
+                  "Steps of the window; default: 4 of workload-window, 16 of score-window")
       ->check(whole_number(Setting::kWSize, 1, 1 << 20))
       ->group(group);
   command

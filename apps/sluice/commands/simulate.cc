@@ -68,7 +68,8 @@ std::vector<std::string> cache_names(const std::string& list) {
   std::vector<std::string> names;
   if (list == "all") {
     for (const experts::CachePolicy& policy : experts::cache_policies())
-      if (!policy.pooled && !policy.sliced) names.emplace_back(policy.name);
+      if (!policy.pooled && !policy.sliced && policy.scores == experts::CacheScores::kNone)
+        names.emplace_back(policy.name);
     return names;
   }
   names = split_list(list, Setting::kCache);

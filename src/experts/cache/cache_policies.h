@@ -8,6 +8,7 @@
 
 #include "experts/cache/cache.h"
 #include "experts/cache/pool_rules.h"
+#include "experts/cache/score_window.h"
 #include "experts/cache/slice_rules.h"
 #include "experts/cache/workload/workload_ema.h"
 #include "experts/cache/workload/workload_window.h"
@@ -46,6 +47,7 @@ struct WorkloadConfig {
   WindowRules window = {};  // for workload-window; its `unconditional` is the policy's
   EmaRules ema = {};        // for workload-ema
   std::uint32_t top_k = 0;  // for hybrimoe and d-hybrimoe: experts of a token
+  std::uint32_t score_iterations = ScoreWindow::kIterations;  // for score-window
   // For static-popular: how often an expert was used by a calibration text, by layer and expert.
   std::vector<std::vector<double>> popularity = {};
 
@@ -82,6 +84,7 @@ std::unique_ptr<Cache> make_workload_ema_cache(const CacheConfig& config);
 // cache_score_average.cc
 std::unique_ptr<Cache> make_hybrimoe_cache(const CacheConfig& config);
 std::unique_ptr<Cache> make_d_hybrimoe_cache(const CacheConfig& config);
+std::unique_ptr<Cache> make_score_window_cache(const CacheConfig& config);
 // cache_static.cc
 std::unique_ptr<Cache> make_static_layers_cache(const CacheConfig& config);
 std::unique_ptr<Cache> make_static_popular_cache(const CacheConfig& config);

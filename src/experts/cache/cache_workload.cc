@@ -3,9 +3,9 @@
 // the window, is over. DALI (Alg. 2); SPEC §3.5.
 #include <algorithm>
 #include <map>
-#include <random>
 
 #include "experts/cache/cache_policies.h"
+#include "experts/cache/drawn_start.h"
 #include "experts/cache/event_cache.h"
 
 namespace sluice::experts {
@@ -16,29 +16,16 @@ template <class Core>
 class WorkloadCache final : public EventCache {
  public:
   WorkloadCache(const char* name, const Core& fresh, const CacheConfig& config)
-      : name_(name), fresh_(fresh), keep_(config.keep), seed_(config.seed), layers_(config.layers) {}
+      : name_(name), fresh_(fresh), config_(config), keep_(config.keep) {}
 
-  // For each layer its share of the capacity, drawn.
   void start(const ExpertSizes& sizes, Bytes capacity, std::vector<Placed>& out) override {
-    for (std::uint32_t i = 0; i < layers_.layers; ++i) {
-      const auto number = static_cast<std::uint16_t>(layers_.first + i);
-      std::vector<std::uint16_t> drawn(layers_.experts);
-      for (std::uint32_t e = 0; e < layers_.experts; ++e) drawn[e] = static_cast<std::uint16_t>(e);
-      std::mt19937_64 random(seed_ + number);
-      for (std::size_t left = drawn.size(); left > 1; --left)
-        std::swap(drawn[left - 1], drawn[random() % left]);
-      Layer& layer = layer_of(number, layers_.experts);
-      Bytes room = capacity / layers_.layers;
-      for (const std::uint16_t e : drawn) {
-        const Bytes bytes = sizes.bytes({number, e}).of(keep_);
-        if (bytes > room) break;
-        room -= bytes;
-        used_ += bytes;
-        layer.resident[e] = 1;
-        out.push_back({{number, e}, keep_});
-      }
+    for (std::uint32_t i = 0; i < config_.layers.layers; ++i)
+      layer_of(static_cast<std::uint16_t>(config_.layers.first + i), config_.layers.experts);
+    out = drawn_start(config_, sizes, capacity);
+    for (const Placed& one : out) {
+      layers_by_number_.at(one.id.layer).resident[one.id.index] = 1;
+      used_ += sizes.bytes(one.id).of(keep_);
     }
-    std::ranges::sort(out, {}, &Placed::id);
   }
 
   bool decide_event(const StepReport& report, const ExpertSizes& sizes, Bytes capacity,
@@ -127,9 +114,8 @@ class WorkloadCache final : public EventCache {
 
   const char* name_;
   const Core fresh_;
+  const CacheConfig config_;
   const Parts keep_;
-  const std::uint64_t seed_;
-  const CachedLayers layers_;
   std::map<std::uint16_t, Layer> layers_by_number_;
   Bytes used_ = 0;
   std::vector<std::uint16_t> counted_;

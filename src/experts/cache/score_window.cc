@@ -23,6 +23,12 @@ void ScoreWindow::on_iteration(std::span<const double> scores) {
   is_current_ = false;
 }
 
+void ScoreWindow::replace_last(std::span<const double> scores) {
+  SLUICE_CHECK(seen_ > 0);
+  --seen_;
+  on_iteration(scores);
+}
+
 std::span<const double> ScoreWindow::means() {
   if (is_current_) return means_;
   // A running sum that subtracts what leaves the window would round, and rounding would decide ties.

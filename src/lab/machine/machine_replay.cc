@@ -52,6 +52,11 @@ void check(const RoutedSteps& steps, const SlicedModel& model, const MachineRepl
         .in(Setting::kRouter)
         .found(settings.router)
         .fix("use the router exact, or a trace of `sluice trace`");
+  if (!steps.logits && experts::find_cache(settings.cache).scores == experts::CacheScores::kAll)
+    throw Error(ErrorKind::kUsage, "this cache goes by the scores of all experts, and the trace has none")
+        .in(Setting::kCache)
+        .found(settings.cache)
+        .fix("use the cache slice-lru or lru, or a trace of `sluice trace`");
   if (settings.memory < settings.bytes.of(experts::least_parts(settings.precision.mode)))
     throw Error(ErrorKind::kBudget, "no expert fits in this memory")
         .in(Setting::kMemoryExperts)

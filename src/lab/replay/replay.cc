@@ -36,6 +36,16 @@ void check_sizes(const trace::TraceSizes* sizes, const ReplaySettings& settings)
             .fix("keep them in full");
 }
 
+void check_scores(const experts::CachePolicy& policy) {
+  if (policy.scores == experts::CacheScores::kNone) return;
+  throw Error(ErrorKind::kUsage,
+              "this cache goes by the router's scores, and this replay reads choices alone")
+      .in(Setting::kCache)
+      .found(std::string(policy.name))
+      .fix("replay both tiers: " + Setting::kMachine + " with " + Setting::kDeviceCache + " " +
+           std::string(policy.name));
+}
+
 void check_pools(const experts::CachePolicy& policy, std::uint32_t layers, const trace::TraceSizes* sizes,
                  const ReplaySettings& settings) {
   if (policy.pooled != settings.pools.has_value())
@@ -105,6 +115,7 @@ ReplayResult replay(const Requests& requests, std::uint32_t layers, const trace:
   const experts::ExpertSizes& held =
       settings.unit == CapacityUnit::kBytes ? static_cast<const experts::ExpertSizes&>(*sizes) : one_each;
   const experts::CachePolicy& policy = experts::find_cache(settings.cache);
+  check_scores(policy);
   check_pools(policy, layers, sizes, settings);
 
   const bool by_layer = settings.scope == Scope::kLayer;
