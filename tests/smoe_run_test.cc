@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "base/files/scratch_directory.h"
 #include "base/json/json.h"
 #include "bundled_model.h"
 
@@ -61,6 +62,35 @@ TEST(SmoeRun, OneBudgetGivesOneTextWhateverTheThreads) {
   EXPECT_EQ(one.at("decisions"), two.at("decisions"));
 }
 
+// Beside a device, costs from a file give one text at every start; the host's experts give way as well,
+// unless both memories count.
+TEST(SmoeRun, BesideADeviceCostsFromAFileGiveOneText) {
+  const sluice::testing::ScratchDirectory directory;
+  const std::string device =
+                        " --device emulated:link=inf,compute=inf,latency=0us --keep full --device-keep full",
+                    costs = directory.file("costs.json");
+  const Outcome none = run(story("--router smoe" + device));
+  EXPECT_EQ(none.code, 2);
+  EXPECT_THAT(none.err, HasSubstr("--profile FILE"));
+  const Outcome measured = run("profile " + kModel + device + " -o " + costs + " -q");
+  ASSERT_EQ(measured.code, 0) << measured.err;
+
+  const std::string both =
+      " --device-slots 8 --device-cache lru --placement device --profile " + costs + device;
+  const Json exact = run_json(story(both)), zero = run_json(story("--router smoe --alpha 0" + both)),
+             one = run_json(story("--router smoe" + both)), two = run_json(story("--router smoe" + both)),
+             memory = run_json(story("--router smoe --resident memory" + both));
+  EXPECT_EQ(zero.at("text"), exact.at("text"));
+  EXPECT_EQ(one.at("text"), two.at("text"));
+  EXPECT_EQ(one.at("decisions"), two.at("decisions"));
+  EXPECT_EQ(routing_of(one).at("resident").get<std::string>(), "device");
+  EXPECT_EQ(routing_of(memory).at("resident").get<std::string>(), "memory");
+  EXPECT_GT(routing_of(memory).at("substituted").get<int>(), 0);
+  EXPECT_GT(routing_of(one).at("substituted").get<int>(), routing_of(memory).at("substituted").get<int>());
+  const auto copied = [](const Json& ran) { return ran.at("device").at("link").at("demand").get<double>(); };
+  EXPECT_LT(copied(one), copied(exact));
+}
+
 TEST(SmoeRun, WhatMakesNoSenseIsRefused) {
   const struct {
     const char *flags, *says;
@@ -72,6 +102,7 @@ TEST(SmoeRun, WhatMakesNoSenseIsRefused) {
       {"--router smoe --alpha much", "at least 0"},
       {"--router smoe --merge maybe", "on or off"},
       {"--router smoe --renorm sum", "model, mass, none"},
+      {"--router smoe --resident memory", "--device"},
       {"--router smoe --top-j 2", "cache-prior or cumsum"},
       {"--router smoe --constraint hard", "both replace experts"},
   };

@@ -35,7 +35,7 @@ class Setting {
       kEmbeddingCommon, kScope, kPools, kExpertBytes, kWindow, kDelta, kDemote, kHalfLife, kMemoryExperts,
       kShape, kModel, kBudget, kQuick, kAhead, kGateInputs, kRoutingLayers, kRouting, kDeviceMemory,
       kDeviceSlots, kDeviceCache, kWSize, kUSize, kDevice, kPrefetchSize, kResidual, kDenseOn, kDeviceKeep,
-      kTiers, kAlpha, kMerge, kRenorm, kPlacementPrefill, kLink;
+      kTiers, kAlpha, kMerge, kRenorm, kPlacementPrefill, kLink, kResident;
 
   static constexpr char kMarkBegin = '\x1e';  // a control character, which no text of ours has otherwise
 
@@ -174,7 +174,8 @@ inline constexpr Setting Setting::kMerge{121};
 inline constexpr Setting Setting::kRenorm{122};
 inline constexpr Setting Setting::kPlacementPrefill{123};
 inline constexpr Setting Setting::kLink{124};
-inline constexpr std::size_t kSettings = 125;
+inline constexpr Setting Setting::kResident{125};
+inline constexpr std::size_t kSettings = 126;
 
 std::string mark(Setting setting);
 std::string operator+(std::string text, Setting setting);

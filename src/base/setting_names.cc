@@ -132,6 +132,7 @@ constexpr SettingNames kNames = {{
     {Setting::kRenorm, "--renorm", "renorm"},
     {Setting::kPlacementPrefill, "--placement-prefill", "placement_prefill"},
     {Setting::kLink, "--link", "link"},
+    {Setting::kResident, "--resident", "resident"},
 }};
 
 constexpr bool in_order(const SettingNames& names) {

@@ -29,6 +29,18 @@ class WithoutSkipped final : public ResidencyView {
   const Skip skip_;
 };
 
+// The host's memory, beside which a device has some experts.
+class BesideDevice final : public ResidencyView {
+ public:
+  BesideDevice(const Residency& host, const Residency& device) : host_(host), device_(device) {}
+  Parts parts(ExpertId id) const override { return host_.parts(id); }
+  bool is_nearer(ExpertId id) const override { return device_.computable(id); }
+
+ private:
+  const Residency& host_;
+  const Residency& device_;
+};
+
 }  // namespace
 
 LayerDecider::LayerDecider(LayerPolicies policies, const SparseShape& shape)
@@ -83,7 +95,12 @@ void LayerDecider::end_sequence(SequenceId sequence) {
 const Routing& LayerDecider::route(const ScoresView& scores) {
   is_routed_ = false;
   scores_ = scores;
-  policies_.router->route(scores, policies_.residency(scores.layer), decision_.routing);
+  const Residency& host = policies_.residency(scores.layer);
+  if (policies_.device)
+    policies_.router->route(scores, BesideDevice(host, policies_.device->residency(scores.layer)),
+                            decision_.routing);
+  else
+    policies_.router->route(scores, host, decision_.routing);
   return routed();
 }
 

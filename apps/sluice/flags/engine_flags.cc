@@ -476,6 +476,20 @@ void find_popularity(const engine::PolicyPlan& chosen, engine::EngineOptions& op
   options.popularity = trace::choice_counts(*trace, interrupted);
 }
 
+// Beside a device this router's text follows from measured costs, so these must be those of every start.
+void check_costs_are_kept(const EngineFlags& flags, const engine::EngineOptions& options) {
+  if (flags.router != "smoe" || flags.device.empty() || flags.device == "none" || options.profile ||
+      store::looks_like_store(flags.model))
+    return;
+  throw Error(ErrorKind::kUsage,
+              "beside a device the router smoe chooses by what is there, which follows from measured costs; "
+              "measured at each start, they would give another text each time")
+      .in(Setting::kRouter)
+      .expected("costs from a file: " + Setting::kProfile + " FILE")
+      .found("none, and this model is no store, which keeps them")
+      .fix("measure once: sluice profile MODEL " + Setting::kDevice + " SPEC " + Setting::kOutput + " FILE");
+}
+
 }  // namespace
 
 engine::EngineOptions engine_options(const EngineFlags& flags) {
@@ -494,6 +508,7 @@ engine::EngineOptions engine_options(const EngineFlags& flags) {
     options.profile = kept_profile(flags);
     options.profile_if_it_fits = options.profile.has_value();
   }
+  check_costs_are_kept(flags, options);
   options.seed = flags.seed.value_or(0);
   options.router = flags.router;
   options.cache = flags.cache;

@@ -65,6 +65,8 @@ void check_effects(const SliceFlags& flags, const engine::EngineOptions& options
       {Setting::kAlpha, !flags.alpha.empty(), smoe, Setting::kRouter + " smoe"},
       {Setting::kMerge, !flags.merge.empty(), smoe, Setting::kRouter + " smoe"},
       {Setting::kRenorm, !flags.renorm.empty(), smoe, Setting::kRouter + " smoe"},
+      {Setting::kResident, !flags.resident.empty(), smoe && chosen.device_cache != nullptr,
+       Setting::kRouter + " smoe and " + Setting::kDevice},
       {Setting::kTopJ, flags.top_j.has_value(), chosen.router->lossy && !chosen.router->scripted && !smoe,
        "the router cache-prior or cumsum"},
   };

@@ -158,6 +158,12 @@ void add_slice_flags(Command& command, SliceFlags& flags) {
           "what its own would), none (by their scores); default: model")
       ->group(limits);
   command
+      .add_option(
+          Setting::kResident, &flags.resident,
+          "What smoe takes as in memory beside a device: device, or memory (the host's, too; then only "
+          "experts on disk are replaced); default: device")
+      ->group(limits);
+  command
       .add_option(Setting::kTopJ, &flags.top_j, "A token's best experts that are never replaced; default: 0")
       ->check(whole_number(Setting::kTopJ, 0, 65535))
       ->group(limits);
@@ -183,6 +189,7 @@ void set_smoe_rules(const SliceFlags& flags, experts::SmoeRules& rules) {
         .found("\"" + flags.merge + "\"");
   rules.merge = flags.merge != "off";
   if (!flags.renorm.empty()) rules.renorm = experts::smoe_renorm(flags.renorm);
+  if (!flags.resident.empty()) rules.resident = experts::smoe_resident(flags.resident);
 }
 
 }  // namespace

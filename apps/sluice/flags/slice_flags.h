@@ -15,7 +15,7 @@ class Command;
 struct SliceFlags {
   std::string precision, critical, theta, low_view, activations;
   std::string constraint, miss_rate, lambda, eta, p;
-  std::string alpha, merge, renorm;
+  std::string alpha, merge, renorm, resident;
   std::string lsb_miss, lsb_reserve, warmup, kappa, rho;
   std::string max_loss;
   std::optional<std::int64_t> top_j, critical_count;

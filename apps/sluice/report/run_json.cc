@@ -19,6 +19,7 @@
 #include "experts/registry.h"
 #include "experts/routing/miss_account.h"
 #include "experts/routing/miss_constraint.h"
+#include "experts/routing/smoe_rules.h"
 #include "fetch/memory/expert_store.h"
 #include "fetch/memory/fetch_counters.h"
 #include "flags/slice_effects.h"
@@ -150,6 +151,8 @@ Json losses_json(const engine::RunReport& run) {
   if (run.policies.router->name == "smoe") {
     json["routing"]["alpha"] = run.policies.smoe.alpha;
     json["routing"]["calibrated"] = false;  // nobody has measured what alpha costs this model
+    if (run.device != nullptr)
+      json["routing"]["resident"] = experts::smoe_resident_name(run.policies.smoe.resident);
   }
   if (const std::string played = run.policies.played(); !played.empty()) json["routing"]["played"] = played;
   if (run.checkpoint.slices())

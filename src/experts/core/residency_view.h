@@ -12,6 +12,8 @@ class ResidencyView {
   virtual ~ResidencyView() = default;
   virtual Parts parts(ExpertId id) const = 0;
   virtual Tier tier() const { return Tier::kHost; }
+  // Whether a nearer tier has it, where there is one: the device, for the host.
+  virtual bool is_nearer(ExpertId /*id*/) const { return false; }
 };
 
 }  // namespace sluice::experts

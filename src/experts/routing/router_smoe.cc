@@ -30,11 +30,12 @@ class SmoeRouter final : public Router {
     own_.check(view);
     collect(view);
     if (!decoded_.empty() && rules_.alpha > 0) {
-      find_resident(view, residency);
+      find_reach(view, residency);
       choice_.choose({.tokens = static_cast<std::uint32_t>(decoded_.size()),
                       .experts = view.experts,
                       .top_k = own_.rule().top_k,
                       .scores = scores_,
+                      .reach = reach_,
                       .resident = resident_,
                       .selectable = selectable_},
                      rules_);
@@ -71,11 +72,17 @@ class SmoeRouter final : public Router {
       }
   }
 
-  void find_resident(const ScoresView& view, const ResidencyView& residency) {
-    resident_.clear();
+  // Where the device has no expert of the layer, the host's memory is what there is.
+  void find_reach(const ScoresView& view, const ResidencyView& residency) {
+    reach_.clear();
+    resident_ = Reach::kHost;
     for (std::uint32_t e = 0; e < view.experts; ++e) {
       const ExpertId id{static_cast<std::uint16_t>(view.layer), static_cast<std::uint16_t>(e)};
-      resident_.push_back(is_computable(residency.parts(id)) ? 1 : 0);
+      const bool on_device = residency.is_nearer(id);
+      reach_.push_back(on_device                            ? Reach::kDevice
+                       : is_computable(residency.parts(id)) ? Reach::kHost
+                                                            : Reach::kMissing);
+      if (on_device && rules_.resident == SmoeResident::kDevice) resident_ = Reach::kDevice;
     }
   }
 
@@ -121,7 +128,8 @@ class SmoeRouter final : public Router {
   // For one step.
   std::vector<std::uint32_t> decoded_;    // tokens that are routed by the choice, ascending: D of them
   std::vector<double> scores_;            // (D, N)
-  std::vector<std::uint8_t> resident_;    // (N)
+  std::vector<Reach> reach_;              // (N)
+  Reach resident_ = Reach::kHost;         // SmoeInput::resident
   std::vector<std::uint8_t> selectable_;  // (D, N); empty: all
   std::vector<ScoredExpert> own_sets_;    // (T, k): the model's own, ascending in id
   std::vector<std::uint32_t> allowed_;    // for one token

@@ -25,7 +25,7 @@ std::span<const std::uint8_t> SmoeChoice::selectable_row(const SmoeInput& input,
 
 void SmoeChoice::choose(const SmoeInput& input, const SmoeRules& rules) {
   const std::size_t all = std::size_t{input.tokens} * input.experts;
-  SLUICE_CHECK(input.scores.size() == all && input.resident.size() == input.experts);
+  SLUICE_CHECK(input.scores.size() == all && input.reach.size() == input.experts);
   SLUICE_CHECK(input.selectable.empty() || input.selectable.size() == all);
   top_k_ = input.top_k;
   rank(input, rules.alpha);
@@ -48,7 +48,8 @@ void SmoeChoice::rank(const SmoeInput& input, double alpha) {
   ranked_.clear();
   tops_.clear();
   beta_.clear();
-  near_.assign(input.resident.begin(), input.resident.end());
+  near_.clear();
+  for (const Reach reach : input.reach) near_.push_back(reach >= input.resident ? 1 : 0);
   marks_.assign(std::size_t{input.tokens} * input.experts, 0);
   for (std::uint32_t t = 0; t < input.tokens; ++t) {
     classes_.classify(row(input, t), selectable_row(input, t), top_k_, alpha);
@@ -64,7 +65,7 @@ void SmoeChoice::rank(const SmoeInput& input, double alpha) {
 
 // The token keeps its top-score experts, and the low-score ones that are near. Each other low-score expert
 // gives way to a near expert of its own score class, best score first; those for which none is left are
-// retained, the best ones.
+// retained, the best ones. Of these, what must be read from disk gives way to what need not.
 void SmoeChoice::choose_token(const SmoeInput& input, double alpha, std::uint32_t token) {
   const std::span<const double> scores = row(input, token);
   const std::span<const std::uint8_t> selectable = selectable_row(input, token);
@@ -73,6 +74,9 @@ void SmoeChoice::choose_token(const SmoeInput& input, double alpha, std::uint32_
   const auto take = [&](std::uint32_t e) {
     marks[e] |= kIn;
     ++users_[e];
+  };
+  const auto better = [&](std::uint32_t a, std::uint32_t b) {
+    return scores[a] != scores[b] ? scores[a] > scores[b] : a < b;
   };
 
   misfits_.clear();
@@ -83,22 +87,35 @@ void SmoeChoice::choose_token(const SmoeInput& input, double alpha, std::uint32_
       misfits_.push_back(own[i]);
     }
   }
-  alternatives_.clear();
+  const auto is_missing = [&](std::uint32_t e) { return input.reach[e] == Reach::kMissing; };
+  std::ranges::sort(misfits_, [&](std::uint32_t a, std::uint32_t b) {
+    return is_missing(a) != is_missing(b) ? is_missing(b) : better(a, b);
+  });
+
   const double least = (1 - alpha) * beta_[token];
-  for (std::uint32_t e = 0; e < input.experts && !misfits_.empty(); ++e) {
-    if ((marks[e] & kOwn) == 0 && near_[e] != 0 && scores[e] >= least &&
-        (selectable.empty() || selectable[e] != 0))
-      alternatives_.push_back(e);
-  }
-  const std::size_t replaced = std::min(misfits_.size(), alternatives_.size());
-  std::ranges::partial_sort(alternatives_, alternatives_.begin() + static_cast<std::ptrdiff_t>(replaced),
-                            [&](std::uint32_t a, std::uint32_t b) {
-                              return scores[a] != scores[b] ? scores[a] > scores[b] : a < b;
-                            });
-  for (std::size_t i = 0; i < replaced; ++i) take(alternatives_[i]);
-  for (std::size_t i = 0; i + replaced < misfits_.size(); ++i) {
-    take(misfits_[i]);
-    retained_.push_back({.score = scores[misfits_[i]], .token = token, .expert = misfits_[i]});
+  // Of misfits_ the last ones give way, `most` of them at most.
+  const auto replace = [&](std::size_t most, const auto& serves) {
+    alternatives_.clear();
+    for (std::uint32_t e = 0; e < input.experts && most > 0; ++e) {
+      if (marks[e] == 0 && serves(e) && scores[e] >= least && (selectable.empty() || selectable[e] != 0))
+        alternatives_.push_back(e);
+    }
+    const std::size_t replaced = std::min(most, alternatives_.size());
+    std::ranges::partial_sort(alternatives_, alternatives_.begin() + static_cast<std::ptrdiff_t>(replaced),
+                              [&](std::uint32_t a, std::uint32_t b) {
+                                const bool a_first = input.reach[a] > input.resident,
+                                           b_first = input.reach[b] > input.resident;
+                                return a_first != b_first ? a_first : better(a, b);
+                              });
+    for (std::size_t i = 0; i < replaced; ++i) take(alternatives_[i]);
+    misfits_.resize(misfits_.size() - replaced);
+  };
+  replace(misfits_.size(), [&](std::uint32_t e) { return near_[e] != 0; });
+  replace(static_cast<std::size_t>(std::ranges::count_if(misfits_, is_missing)),
+          [&](std::uint32_t e) { return !is_missing(e); });
+  for (const std::uint32_t e : misfits_) {
+    take(e);
+    retained_.push_back({.score = scores[e], .token = token, .expert = e});
   }
 }
 
@@ -143,6 +160,7 @@ void SmoeChoice::merge(const SmoeInput& input, double alpha) {
     std::uint32_t best = one.expert;
     for (std::uint32_t e = 0; e < input.experts; ++e) {
       if (marks[e] != 0 || near_[e] != 0 || scores[e] < least) continue;
+      if (input.reach[e] < input.reach[one.expert]) continue;
       if (!selectable.empty() && selectable[e] == 0) continue;
       // The expert itself, which `best` is at first, has to be beaten by users alone.
       if (users_[e] > users_[best] ||
@@ -181,7 +199,7 @@ void SmoeChoice::collect(const SmoeInput& input) {
     begin_.push_back(static_cast<std::uint32_t>(sets_.size()));
   }
   for (std::uint32_t e = 0; e < input.experts; ++e)
-    if (users_[e] > 0 && input.resident[e] == 0) misses_.push_back(e);
+    if (users_[e] > 0 && input.reach[e] < input.resident) misses_.push_back(e);
 }
 
 CombineRule smoe_combine_rule(SmoeRenorm renorm, const CombineRule& model, double own_mass, double set_mass) {

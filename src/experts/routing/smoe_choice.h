@@ -1,5 +1,6 @@
-// SMoE's expert-cache router: experts of low score that are not on the device give way to experts that are,
-// where these score nearly as much. SMoE (arXiv 2508.18983, Alg. 1 and §5.4), its five slips mended; SPEC
+// SMoE's expert-cache router: experts of low score that are not in fast memory give way to experts that are,
+// where these score nearly as much. With two tiers of memory above a disk, experts that must be read from
+// disk give way first, and where the faster tier has no substitute, to such of the slower one. SMoE (arXiv 2508.18983, Alg. 1 and §5.4), its five slips mended; SPEC
 // §2.2.
 //
 // The experts that a token shall have are sets of exactly k; weights follow from the scores of the set
@@ -16,12 +17,16 @@
 
 namespace sluice::experts {
 
+// How near an expert is, of what memory there is; with one tier alone kMissing and kHost.
+enum class Reach : std::uint8_t { kMissing, kHost, kDevice };
+
 // The scores of a layer's tokens. Non-owning; (T, N) is row after row.
 struct SmoeInput {
   std::uint32_t tokens = 0, experts = 0;          // T, N
   std::uint32_t top_k = 0;                        // REQUIRES: as many selectable experts for each token
   std::span<const double> scores = {};            // (T, N), at least 0: softmax probabilities, never logits
-  std::span<const std::uint8_t> resident = {};    // (N): 1 if the expert is on the device
+  std::span<const Reach> reach = {};              // (N) …
+  Reach resident = Reach::kHost;                  // … from which on an expert counts as resident
   std::span<const std::uint8_t> selectable = {};  // (T, N): what the model's rule may select; empty: all
 };
 

@@ -36,13 +36,13 @@ struct Step {
 SmoeChoice& choose(SmoeChoice& choice, const Step& step, const SmoeRules& rules) {
   std::vector<double> scores;
   for (const auto& row : step.rows) scores.insert(scores.end(), row.begin(), row.end());
-  std::vector<std::uint8_t> resident(step.experts());
-  for (std::uint32_t e : step.resident) resident[e] = 1;
+  std::vector<Reach> reach(step.experts(), Reach::kMissing);
+  for (std::uint32_t e : step.resident) reach[e] = Reach::kHost;
   choice.choose({.tokens = static_cast<std::uint32_t>(step.rows.size()),
                  .experts = step.experts(),
                  .top_k = step.k,
                  .scores = scores,
-                 .resident = resident,
+                 .reach = reach,
                  .selectable = step.selectable},
                 rules);
   return choice;
@@ -273,6 +273,86 @@ TEST(SmoeChoice, HoldsItsPromisesOnRandomSteps) {
               static_cast<unsigned long long>(substitutions), static_cast<unsigned long long>(merged));
   EXPECT_GT(substitutions, 5000u);
   EXPECT_GT(merged, 100u);
+}
+
+// One token with two tiers of memory: alternatives one by one, each in place of the worst that is left.
+Ids plain_tiers(const std::vector<double>& scores, std::uint32_t k, double alpha,
+                const std::vector<Reach>& reach, Reach resident) {
+  Ids order(scores.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::ranges::sort(order, [&](auto a, auto b) { return scores[a] > scores[b]; });
+  const double beta = k < order.size() ? scores[order[k]] : 0;
+  std::set<std::uint32_t> set(order.begin(), order.begin() + k);
+  const auto worst = [&](bool from_host) {  // the one to be replaced next; N: none
+    for (const bool missing : {true, false})
+      for (std::uint32_t i = k; i-- > 0;) {
+        const std::uint32_t e = order[i];
+        if (!set.contains(e) || scores[e] > (1 + alpha) * beta || reach[e] >= resident) continue;
+        if ((reach[e] == Reach::kMissing) == missing && (missing || !from_host)) return e;
+      }
+    return static_cast<std::uint32_t>(order.size());
+  };
+  for (const Reach tier : {Reach::kDevice, Reach::kHost})
+    for (std::uint32_t i = k; i < order.size(); ++i) {
+      if (reach[order[i]] != tier || scores[order[i]] < (1 - alpha) * beta) continue;
+      const std::uint32_t leaves = worst(tier < resident);
+      if (leaves == order.size()) continue;
+      set.erase(leaves);
+      set.insert(order[i]);
+    }
+  return {set.begin(), set.end()};
+}
+
+TEST(SmoeChoice, WithTwoTiersWhatTheDiskHasGivesWayFirst) {
+  constexpr std::uint64_t kSeed = 29;
+  SCOPED_TRACE("seed " + std::to_string(kSeed));
+  std::mt19937_64 random(kSeed);
+  std::uint64_t to_device = 0, to_host = 0;
+  for (int instance = 0; instance < 20000 && !testing::Test::HasFailure(); ++instance) {
+    SCOPED_TRACE("instance " + std::to_string(instance));
+    const std::uint32_t n = 2 + static_cast<std::uint32_t>(random() % 12),
+                        k = 1 + static_cast<std::uint32_t>(random() % n);
+    std::vector<double> scores(n);
+    for (double& s : scores) s = 1e-9 + std::generate_canonical<double, 53>(random);
+    std::vector<Reach> reach(n);
+    for (Reach& one : reach) one = static_cast<Reach>(random() % 3);
+    const Reach resident = random() % 2 == 0 ? Reach::kHost : Reach::kDevice;
+    const double alpha = 1.2 * std::generate_canonical<double, 53>(random);
+    SmoeChoice choice;
+    choice.choose(
+        {.tokens = 1, .experts = n, .top_k = k, .scores = scores, .reach = reach, .resident = resident},
+        {.alpha = alpha, .merge = random() % 2 == 0});
+    const std::span<const std::uint32_t> set = choice.set(0), own = choice.own(0);
+    EXPECT_THAT(Ids(set.begin(), set.end()),
+                ElementsAreArray(plain_tiers(scores, k, alpha, reach, resident)));
+    for (const Reach least : {Reach::kHost, resident}) {
+      const auto far = [&](std::uint32_t e) { return reach[e] < least; };
+      EXPECT_LE(std::ranges::count_if(set, far), std::ranges::count_if(own, far));
+    }
+    for (const std::uint32_t e : set) {
+      if (std::ranges::binary_search(own, e)) continue;
+      (reach[e] == Reach::kDevice ? to_device : to_host) += 1;
+    }
+  }
+  EXPECT_GT(to_device, 1500u);
+  EXPECT_GT(to_host, 1500u);
+}
+
+// Expert 3 is loaded for two tokens anyway: the first token takes it, too, unless it would give up an expert
+// of the host for one of the disk.
+TEST(SmoeChoice, TheMergeGivesUpNothingOfTheHostForTheDisk) {
+  const std::vector<double> scores = {.45, .16, .05, .15, .05, .14, .45, .05, .15,
+                                      .20, .05, .10, .45, .05, .15, .20, .05, .10};
+  for (const Reach one : {Reach::kMissing, Reach::kHost}) {
+    std::vector<Reach> reach(6, Reach::kMissing);
+    reach[1] = one;
+    SmoeChoice choice;
+    choice.choose(
+        {.tokens = 3, .experts = 6, .top_k = 2, .scores = scores, .reach = reach, .resident = Reach::kDevice},
+        {.alpha = .5});
+    EXPECT_THAT(choice.set(0), ElementsAre(0, one == Reach::kMissing ? 3 : 1));
+    EXPECT_THAT(choice.set(1), ElementsAre(0, 3));
+  }
 }
 
 TEST(SmoeChoice, WeightsFollowFromTheFinalSet) {

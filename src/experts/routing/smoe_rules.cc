@@ -10,7 +10,9 @@
 namespace sluice::experts {
 namespace {
 
-constexpr std::string_view kRenorms[] = {"model", "mass", "none"};  // by value
+// By value.
+constexpr std::string_view kRenorms[] = {"model", "mass", "none"};
+constexpr std::string_view kResidents[] = {"device", "memory"};
 
 }  // namespace
 
@@ -18,6 +20,13 @@ SmoeRenorm smoe_renorm(std::string_view name) {
   return value_named<SmoeRenorm>(Setting::kRenorm, kRenorms, name);
 }
 std::string_view smoe_renorm_name(SmoeRenorm renorm) { return kRenorms[static_cast<std::size_t>(renorm)]; }
+
+SmoeResident smoe_resident(std::string_view name) {
+  return value_named<SmoeResident>(Setting::kResident, kResidents, name);
+}
+std::string_view smoe_resident_name(SmoeResident resident) {
+  return kResidents[static_cast<std::size_t>(resident)];
+}
 
 void SmoeRules::validate() const {
   if (std::isfinite(alpha) && alpha >= 0) return;

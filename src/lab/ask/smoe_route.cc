@@ -50,12 +50,15 @@ Json answer(const JsonObject& line) {
   const SmoeRenorm renorm = parse_renorm(line);
   const bool norm_topk = boolean(line, "norm_topk");
 
+  std::vector<experts::Reach> reach;
+  for (const std::uint8_t resident : tokens.resident)
+    reach.push_back(resident != 0 ? experts::Reach::kHost : experts::Reach::kMissing);
   experts::SmoeChoice choice;
   choice.choose({.tokens = static_cast<std::uint32_t>(tokens.scores.count),
                  .experts = static_cast<std::uint32_t>(tokens.scores.columns),
                  .top_k = tokens.k,
                  .scores = tokens.scores.values,
-                 .resident = tokens.resident},
+                 .reach = reach},
                 {.alpha = tokens.alpha, .merge = merge, .printed = mode == "printed"});
   Json sets = Json::array(), weights = Json::array();
   for (std::uint32_t t = 0; t < choice.tokens(); ++t) {
