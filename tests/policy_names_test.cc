@@ -168,8 +168,9 @@ TEST_P(PolicyNamesOf, ItsHelpListsAllItTakesAndNoOthers) {
   }
   std::printf("%zu names taken, %zu refused\n", taken, refused);
   EXPECT_GT(taken, 80u);
-  // Nine are for replays alone, wherever they are named; `recorded` is refused by what cannot play a trace.
-  EXPECT_EQ(refused, help_of(GetParam().command, "--routing").empty() ? 10u : 9u);
+  // Ten are for replays alone, or are caches for a device alone; `recorded` is refused by what cannot play a
+  // trace.
+  EXPECT_EQ(refused, help_of(GetParam().command, "--routing").empty() ? 11u : 10u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Commands, PolicyNamesOf,
@@ -186,7 +187,11 @@ TEST_F(PolicyNames, ThatAReplayListsItTakes) {
                     ranks = " --ranks-of " + file("b.trace");
   const std::string device = trace + " --machine dali-3090 --device-slots 2" + ranks;
   const std::string sizes = " --capacity 4";
+  const std::string scored = device + " --preset gpu-lru" + sizes;  // reads scores, too
   const std::map<std::string, std::string> caches = {
+      {"hybrimoe", scored},
+      {"d-hybrimoe", scored},
+      {"score-window", scored},
       {"slice-lru", "simulate -q --trace " + file("sliced.trace") + " --precision dbsc --capacity 100KiB"},
       {"zip-pools", "simulate -q --trace " + file("packed.trace") + " --pools 1,1,1,1"}};
   const struct {

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -52,8 +53,12 @@ class TraceTest : public sluice::testing::ScratchTest {
     EXPECT_EQ(content_of(file("engine")), content_of(file("replay")));
     EXPECT_GT(content_of(file("engine")).size(), 2000u);
     EXPECT_EQ(ran["decisions"], replayed["decisions"]);
-    for (const char* count : {"accesses", "hits", "misses", "bytes_read"})
+    for (const char* count : {"accesses", "hits", "misses"})
       EXPECT_EQ(ran["experts"][count], replayed[count]) << count;
+    // What a cache brings in unused is a hit, but is read on demand where a token needs it before it came.
+    if (!cache.starts_with("workload")) {
+      EXPECT_EQ(ran["experts"]["bytes_read"], replayed["bytes_read"]);
+    }
     any_hits_ += ran["experts"]["hits"].get<std::uint64_t>();
     any_misses_ += replayed["evictions"].get<std::uint64_t>();
   }
@@ -74,13 +79,25 @@ class TraceTest : public sluice::testing::ScratchTest {
 };
 
 TEST_F(TraceTest, ReplayDecidesWhatTheEngineDecided) {
-  for (const std::string cache : {"fifo", "lru", "lfu", "marking"})
+  for (const std::string cache :
+       {"fifo", "lru", "lfu", "marking", "eam", "static", "workload-window", "workload-ema"})
     for (const std::string scope : {"global", "layer"})
       for (const int mib : {30, 40})
         expect_same_decisions(kModel, cache, scope, "full", "--chunk 5 --memory " + memory(mib));
   expect_same_decisions(kModel, "none", "global", "full", "--memory " + memory(40));
   EXPECT_GT(any_hits_, 1000u);
   EXPECT_GT(any_misses_, 1000u);
+}
+
+// Without what they go by they would all be the same.
+TEST_F(TraceTest, CachesThatGoByScoresDecideByThem) {
+  std::set<std::string> decisions;
+  for (const std::string cache : {"lru", "hybrimoe", "d-hybrimoe", "score-window"})
+    decisions.insert(run_json("run " + kModel +
+                              " -p 'The sea was calm' -n 60 --temp 0 --ignore-eos --prefetch none " +
+                              "--capacity 6MiB --memory " + memory(64) + " --cache " + cache)["decisions"]
+                         .get<std::string>());
+  EXPECT_EQ(decisions.size(), 4u);
 }
 
 TEST_F(TraceTest, ReplayDecidesWhatTheEngineDecidedOfAPackedStore) {

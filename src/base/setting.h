@@ -9,7 +9,8 @@
 // Within a text a setting is a mark. with_names() puts names from a table in the place of marks: an Error
 // shows flags (Error::what()) or, to a server's client, fields (error_text.h). Foreign text (paths, prompts,
 // what files hold) cannot hold a mark: each process draws a word at random that all its marks share. To add a
-// setting, add its constant here and its row in setting_names.cc.
+// setting, add its constant here (in the class, and below it with the next number), count it in kSettings,
+// and add its row in setting_names.cc.
 #pragma once
 
 #include <array>

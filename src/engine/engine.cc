@@ -84,6 +84,7 @@ void Engine::Impl::make_decider(experts::LayerPolicies policies) {
                                      {.bytes = budget_.memory.experts,
                                       .caches = cache_count(plan_, model_.config),
                                       .sparse_layers = model_.config.sparse_layers(),
+                                      .top_k = model_.config.moe.top_k,
                                       .whole_only = !experts_->split()},
                                      pool_plan_, profile_, experts_->sizes());
   policies.costs = !profile_ ? experts_->assumed_costs()

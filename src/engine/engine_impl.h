@@ -1,5 +1,5 @@
-// The parts of an engine, and what it does with them. Only engine.cc includes this header: what the parts
-// need would make every user of an engine slow to compile.
+// The parts of an engine, and what it does with them. Only its own sources (engine*.cc) include this header:
+// what the parts need would make every user of an engine slow to compile.
 #pragma once
 
 #include <cstddef>

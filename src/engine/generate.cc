@@ -64,8 +64,7 @@ class Stream {
     open_ = request.max_tokens > 0;
   }
 
-  // Prefills the prompt, of an encoder or of the decoder alone. Its chunks are separate steps, so that an
-  // interrupt does not wait for all of them.
+  // Prefills the prompt, of an encoder or of the decoder alone. An interrupt stops it in front of any layer.
   void prefill(Engine& engine, Clock::time_point start) {
     if (!encoded_ && open_)
       encoded_ = engine.encode(*sequence_, request_.prompt, [&] { return !stop_if_asked(); });

@@ -39,8 +39,6 @@ std::uint64_t RunReport::scheduler_fallbacks() const { return decider.policies()
 
 std::uint64_t RunReport::decision_hash() const { return experts::decision_hash(decider.policies()); }
 
-std::size_t RunReport::caches() const { return decider.policies().residencies.size(); }
-
 Bytes RunReport::cache_capacity() const { return decider.policies().residencies.front()->capacity(); }
 
 std::optional<Bytes> RunReport::page_cache_bytes() const {

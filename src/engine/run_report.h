@@ -93,7 +93,6 @@ struct RunReport {
   const experts::LossGuard* loss_guard() const;       // may be null
   std::uint64_t scheduler_fallbacks() const;          // how often its cost guard gave up a search
   std::uint64_t decision_hash() const;                // over all decisions so far, of all tiers
-  std::size_t caches() const;                         // 1, or one per sparse layer
   Bytes cache_capacity() const;                       // bytes of each cache
   // Bytes of the weight files in the page cache, whoever put them there. Empty under O_DIRECT: then none of
   // them are ours.

@@ -73,7 +73,8 @@ struct DeviceEvent {
 };
 
 // For each event decide(); exchange() where tiers exclude each other; prefetch(), at most once; the next
-// decide() or end_step() ends the layer on the clock. Allocates nothing in a steady state. Thread-compatible.
+// decide() or end_layer() ends the layer on the clock. Allocates nothing in a steady state.
+// Thread-compatible.
 class DeviceDecider {
  public:
   // All must outlive this.

@@ -51,7 +51,7 @@ struct LayerPolicies {
   std::vector<std::unique_ptr<Residency>> residencies;  // of the host: one for all layers, or one per layer
   std::optional<DevicePolicies> device = {};            // empty: there is none
   std::unique_ptr<Scheduler> scheduler;                 // null: nothing is read
-  ExpertCosts costs;                                    // that the scheduler plans with
+  ExpertCosts costs;                                    // that scheduler, placement and clock plan with
   std::unique_ptr<Prefetch> prefetch;                   // null: nothing is read ahead
   bool whole_layers = false;                            // experts that no token chose are fetched, too
 

@@ -36,7 +36,7 @@ struct CachePolicy {
   std::string_view source;     // paper and section
   bool oracle = false;         // reads the future: replays only
   bool seeded = false;         // draws, from CacheConfig::seed
-  bool keeps = true;           // keeps experts that fit (all but `none`)
+  bool keeps = true;           // keeps experts that fit, once they are used
   bool judges_events = false;  // may evict experts of the running event (Cache::decide_event)
   // Holds experts in the states that CacheConfig::pools has slots for, and ignores `keep`.
   bool pooled = false;

@@ -37,7 +37,7 @@
 #include "lab/replay/batches.h"
 #include "lab/replay/hybrid_replay.h"
 #include "lab/replay/predicted_steps.h"
-#include "report/played_routing.h"
+#include "streams/played_routing.h"
 #include "streams/standard_error.h"
 #include "streams/standard_output.h"
 #include "streams/terminal_columns.h"
@@ -266,6 +266,7 @@ class RoutingOfRows {
         continue;
       const lab::RoutedSteps text =
           lab::read_routed_steps(*trace::open_trace(request.ranks_of), {}, interrupted_or_unread);
+      tell_played(request.ranks_of, text.played);
       if (text.layers != header.layers || text.experts != header.experts)
         throw Error(ErrorKind::kInvalid,
                     "the routing that says which experts follow which is of another model")

@@ -28,7 +28,7 @@
 #include "flags/split_list.h"
 #include "lab/machine/machine_replay.h"
 #include "report/energy_report.h"
-#include "report/played_routing.h"
+#include "streams/played_routing.h"
 #include "streams/standard_error.h"
 #include "streams/standard_output.h"
 #include "streams/terminal_columns.h"
@@ -252,9 +252,10 @@ void add_machine_flags(Command& command, MachineFlags& flags) {
                       "fits")
       ->group(group);
   command
-      .add_option(Setting::kRouter, &flags.router,
-                  "exact (the default), cache-prior, cumsum, smoe; those that change routing need a trace with "
-                  "all logits")
+      .add_option(
+          Setting::kRouter, &flags.router,
+          "exact (the default), cache-prior, cumsum, smoe; those that change routing need a trace with "
+          "all logits")
       ->group(group);
   command
       .add_option(

@@ -33,6 +33,7 @@
 #include "report/run_json.h"
 #include "report/run_report.h"
 #include "store/checkpoint.h"
+#include "streams/played_routing.h"
 #include "streams/standard_error.h"
 #include "streams/terminal_columns.h"
 
@@ -274,12 +275,14 @@ void plan(const Options& options) {
     Json json = to_json(engine, positions);
     if (engine.report().device != nullptr)
       json["device"] = device_plan_json(engine.report(), static_cast<std::uint32_t>(options.batch));
+    add_played(json, routing.played);
     std::cout << json.dump() << '\n';
     return;
   }
   Table table(terminal_columns(STDOUT_FILENO));
   add_memory(engine, positions, table);
   table.row("policies", policies_text(engine));
+  if (!routing.played.empty()) table.row("routing", routing.played);
   if (engine.report().pool_plan)
     add_pools(engine, *engine.report().pool_plan, table);
   else

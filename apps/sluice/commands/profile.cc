@@ -23,6 +23,7 @@
 #include "store/checkpoint.h"
 #include "store/sidecar/sidecar.h"
 #include "streams/interrupt.h"
+#include "streams/played_routing.h"
 #include "streams/terminal_columns.h"
 
 namespace sluice::app {
@@ -119,10 +120,13 @@ void profile(const Options& options) {
     store::write_sidecar(flags.model, "profile", "profile", json);
   else
     write_file_atomically(options.output, json.dump(1) + "\n");
-  if (flags.json)
-    std::cout << json.dump() << '\n';
-  else if (!flags.quiet)
+  if (flags.json) {
+    Json shown = json;
+    add_played(shown, routing.played);
+    std::cout << shown.dump() << '\n';
+  } else if (!flags.quiet) {
     std::cout << table(measured, terminal_columns(STDOUT_FILENO));
+  }
 }
 
 }  // namespace

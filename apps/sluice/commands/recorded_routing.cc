@@ -5,8 +5,8 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "engine/model_identity.h"
-#include "report/played_routing.h"
 #include "streams/interrupt.h"
+#include "streams/played_routing.h"
 #include "trace/rank_windows.h"
 #include "trace/routing_trace.h"
 
@@ -33,7 +33,8 @@ RecordedRouting read_routing(const std::string& path, const model::ModelConfig& 
                     expected = shape(config.sparse_layers(), config.moe.experts, config.moe.top_k);
   if (found != expected) throw other_model(path, expected, found);
   RecordedRouting routing{trace::recorded_ranks(*trace, interrupted), header.identity};
-  tell_played(path, trace->played());
+  routing.played = trace->played();
+  tell_played(path, routing.played);
   return routing;
 }
 

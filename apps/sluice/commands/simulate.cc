@@ -34,7 +34,7 @@
 #include "lab/machine/hybrid_machine.h"
 #include "lab/replay/replay.h"
 #include "lab/replay/slice_replay.h"
-#include "report/played_routing.h"
+#include "streams/played_routing.h"
 #include "streams/standard_error.h"
 #include "streams/standard_output.h"
 #include "streams/terminal_columns.h"

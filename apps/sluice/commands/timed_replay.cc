@@ -22,7 +22,7 @@
 #include "flags/number_range.h"
 #include "flags/split_list.h"
 #include "lab/machine/pipeline.h"
-#include "report/played_routing.h"
+#include "streams/played_routing.h"
 #include "streams/standard_error.h"
 #include "streams/standard_output.h"
 #include "streams/terminal_columns.h"

@@ -29,6 +29,7 @@
 #include "store/source/open_checkpoint.h"
 #include "store/source/store_checkpoint.h"
 #include "streams/interrupt.h"
+#include "streams/played_routing.h"
 #include "streams/standard_error.h"
 #include "trace/choice_counts.h"
 #include "trace/routing_script_reader.h"
@@ -37,8 +38,10 @@ namespace sluice::app {
 namespace {
 
 // Whether a running model can do what a policy does. Others must be told what replays alone know. A cache of
-// the host is not told what is popular.
-bool runs(const experts::CachePolicy& cache) { return !cache.oracle && !cache.by_popularity; }
+// the host is not told what is popular, and begins empty.
+bool runs(const experts::CachePolicy& cache) {
+  return !cache.oracle && !cache.by_popularity && !cache.whole_layers;
+}
 bool runs(const experts::PrefetchPolicy& prefetch) {
   return prefetch.needs != experts::PrefetchNeeds::kTransitions;
 }
@@ -364,6 +367,8 @@ void check_cache(const std::string& name, Setting setting, CacheUser user) {
     if (cache.oracle) return "this cache must know all requests beforehand";
     if (cache.by_popularity && user == CacheUser::kModel && !on_device)
       return "this cache is for a device, and must know how often each expert is used";
+    if (cache.whole_layers && user == CacheUser::kModel && !on_device)
+      return "this cache is for a device, which begins with whole layers";
     if (on_device && (cache.pooled || cache.sliced))
       return "a device's cache holds whole experts, neither pools nor slices";
     return "";
@@ -474,6 +479,7 @@ void find_popularity(const engine::PolicyPlan& chosen, engine::EngineOptions& op
         .fix("give what the flag needs, or leave " + Setting::kRanksOf + " out");
   const std::unique_ptr<trace::RoutingTrace> trace = trace::open_trace(options.popularity_name);
   options.popularity = trace::choice_counts(*trace, interrupted);
+  tell_played(options.popularity_name, trace->played());
 }
 
 // Beside a device this router's text follows from measured costs, so these must be those of every start.

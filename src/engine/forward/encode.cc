@@ -75,15 +75,20 @@ bool encode_input(const ForwardParts& parts, const models::EncoderForward& encod
   Stopwatch watch;
   parts.statistics.kind = StepKind::kPrompt;
   const SequenceSpan whole{&sequence, 0, tokens.size()};
-  parts.moe.begin_step({tokens, {&whole, 1}, 0});
+  const Step step{tokens, {&whole, 1}, 0};
+  parts.moe.begin_step(step);
   sequence.set_encoder_length(tokens.size());
-  // A sequence whose input was not encoded to the end, for any reason, has no input.
+  // A sequence whose input was not encoded to the end, for any reason, has no input, and the step never was.
   struct Forget {
+    MoeBlock& moe;
+    const Step& step;
     Sequence* sequence;
     ~Forget() {
-      if (sequence != nullptr) sequence->set_encoder_length(0);
+      if (sequence == nullptr) return;
+      sequence->set_encoder_length(0);
+      moe.cancel_step(step);
     }
-  } forget{&sequence};
+  } forget{parts.moe, step, &sequence};
   const Input input(parts, sequence, tokens, go_on);
   bool done = input.each_chunk([&](LayerRun& run) {
     run.embed(parts.embedding);
@@ -95,7 +100,10 @@ bool encode_input(const ForwardParts& parts, const models::EncoderForward& encod
     run.load_encoder_hidden();
     run.keep_encoder_output();
   });
-  if (done) forget.sequence = nullptr;
+  if (done) {
+    forget.sequence = nullptr;
+    parts.moe.end_step();
+  }
   ExpertStatistics& count = parts.statistics.now();
   count.steps += (tokens.size() + parts.chunk - 1) / parts.chunk;
   count.tokens += tokens.size();

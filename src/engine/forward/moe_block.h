@@ -149,7 +149,7 @@ class MoeBlock {
   std::vector<experts::ExpertId> fetch_experts_;
   std::vector<std::uint32_t> fetch_tokens_;
   std::vector<experts::ExpertId> given_;          // of it: the experts that the device was given
-  std::vector<experts::ExpertId> event_experts_;  // ascending, where the dense part is on the device
+  std::vector<experts::ExpertId> event_experts_;  // ascending
   ExpertRows rows_;
   std::vector<kernels::op::WeightedRow> sums_;  // what is summed, ascending by expert for each token
   std::vector<experts::SequenceSpan> spans_;    // of the running step

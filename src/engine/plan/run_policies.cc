@@ -56,6 +56,7 @@ std::vector<std::unique_ptr<experts::Residency>> make_caches(const EnginePlan& p
                                                              const experts::ExpertSizes& sizes) {
   experts::CacheConfig config;
   config.keep = policies.kept;
+  config.workload.top_k = room.top_k;
   config.seed = plan.seed;
   config.slices = policies.slices;
   const Bytes bytes = room.bytes / room.caches;

@@ -23,6 +23,7 @@ struct CacheRoom {
   Bytes bytes = 0;         // of all caches together
   std::size_t caches = 1;  // one for all sparse layers, or one for each
   std::size_t sparse_layers = 0;
+  std::uint32_t top_k = 0;  // experts of a token
   bool whole_only = false;  // the model stores no expert in split parts
 };
 

@@ -19,7 +19,8 @@ class ScoreWindow {
   // One step has gone through the layer (a whole prompt is one step). scores: (N), of all experts, selected
   // or not: the mean over the step's tokens of the router's scores.
   void on_iteration(std::span<const double> scores);
-  // More has become known of the newest iteration, as of a prompt that comes in chunks. REQUIRES: there is one.
+  // More has become known of the newest iteration, as of a prompt that comes in chunks. REQUIRES: there is
+  // one.
   void replace_last(std::span<const double> scores);
 
   // (N): the means over the last min(iterations, seen) iterations, summed from the oldest on; zeros before

@@ -65,7 +65,7 @@ void SmoeChoice::rank(const SmoeInput& input, double alpha) {
 
 // The token keeps its top-score experts, and the low-score ones that are near. Each other low-score expert
 // gives way to a near expert of its own score class, best score first; those for which none is left are
-// retained, the best ones. Of these, what must be read from disk gives way to what need not.
+// retained, the best ones; and what must be read from disk gives way even then, to what need not.
 void SmoeChoice::choose_token(const SmoeInput& input, double alpha, std::uint32_t token) {
   const std::span<const double> scores = row(input, token);
   const std::span<const std::uint8_t> selectable = selectable_row(input, token);
@@ -93,7 +93,7 @@ void SmoeChoice::choose_token(const SmoeInput& input, double alpha, std::uint32_
   });
 
   const double least = (1 - alpha) * beta_[token];
-  // Of misfits_ the last ones give way, `most` of them at most.
+  // The last of misfits_ give way, `most` of them at most.
   const auto replace = [&](std::size_t most, const auto& serves) {
     alternatives_.clear();
     for (std::uint32_t e = 0; e < input.experts && most > 0; ++e) {

@@ -1,7 +1,7 @@
 // SMoE's expert-cache router: experts of low score that are not in fast memory give way to experts that are,
 // where these score nearly as much. With two tiers of memory above a disk, experts that must be read from
-// disk give way first, and where the faster tier has no substitute, to such of the slower one. SMoE (arXiv 2508.18983, Alg. 1 and §5.4), its five slips mended; SPEC
-// §2.2.
+// disk give way first, and where the faster tier has no substitute, to such of the slower one. SMoE (arXiv
+// 2508.18983, Alg. 1 and §5.4), its five slips mended; SPEC §2.2.
 //
 // The experts that a token shall have are sets of exactly k; weights follow from the scores of the set
 // (smoe_combine_rule). Only decode steps may be routed so: prompts keep the model's own routing.

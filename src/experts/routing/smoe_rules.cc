@@ -19,7 +19,6 @@ constexpr std::string_view kResidents[] = {"device", "memory"};
 SmoeRenorm smoe_renorm(std::string_view name) {
   return value_named<SmoeRenorm>(Setting::kRenorm, kRenorms, name);
 }
-std::string_view smoe_renorm_name(SmoeRenorm renorm) { return kRenorms[static_cast<std::size_t>(renorm)]; }
 
 SmoeResident smoe_resident(std::string_view name) {
   return value_named<SmoeResident>(Setting::kResident, kResidents, name);

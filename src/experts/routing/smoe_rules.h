@@ -16,7 +16,6 @@ enum class SmoeRenorm : std::uint8_t {
 
 // Error(kUsage) for another name.
 SmoeRenorm smoe_renorm(std::string_view name);  // model, mass, none
-std::string_view smoe_renorm_name(SmoeRenorm renorm);
 
 // Which memory counts, where there is a device.
 enum class SmoeResident : std::uint8_t {

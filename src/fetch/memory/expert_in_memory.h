@@ -35,7 +35,7 @@ struct ExpertInMemory {
   experts::Parts target;          // the parts that stay once the work under way is done
   experts::Parts settled;         // the parts that ExpertBuffers counts as staying
   std::uint32_t tokens = 0;       // in the running event
-  std::unique_ptr<FetchJob> job;  // in stages kWaiting, kFetching, kAhead and kWithdrawn, perhaps in kInUse
+  std::unique_ptr<FetchJob> job;  // while it is read, or is withdrawn; perhaps in kInUse
   // No words are made of it: its view is one of planes (`packed`, `low` or `high`).
   bool from_planes = false;
 

@@ -24,8 +24,8 @@ constexpr std::pair<ExpertStage, ExpertStage> kLegal[] = {
     {kAhead, kWithdrawn},     // no event does, or the prefetch has failed
     {kResting, kUpdating},    // a cache has brought it in
     {kUpdating, kResting},    // it is there, or its reads have failed
-    {kUpdating, kFetching},   // an event uses it already
-    {kUpdating, kWithdrawn},  // an event uses more of it
+    {kUpdating, kFetching},   // an event uses it already …
+    {kUpdating, kWithdrawn},  // … and more of it than is on its way
     {kResting, kReturning},   // a device gives it back
     {kReturning, kResting},   // it is there, or will never be
     {kWithdrawn, kResting},   // nobody writes to its buffers any more

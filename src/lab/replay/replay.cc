@@ -78,7 +78,8 @@ void check_pools(const experts::CachePolicy& policy, std::uint32_t layers, const
 
 Requests read_requests(trace::RoutingTrace& trace, const std::function<bool()>& stop) {
   Requests requests;
-  std::vector<std::uint32_t> count(trace.header().experts);
+  requests.experts = trace.header().experts;
+  std::vector<std::uint32_t> count(requests.experts);
   std::vector<ExpertId> ids;
   trace::TraceEvent event;
   std::size_t number = 0;
@@ -137,6 +138,7 @@ ReplayResult replay(const Requests& requests, std::uint32_t layers, const trace:
   ReplayResult result;
   Bytes bytes_read = 0;
   std::string line;
+  std::vector<std::uint32_t> layer_tokens;
   if (log)
     log(experts::decision_heading({.cache = settings.cache,
                                    .scope = by_layer ? "layer" : "global",
@@ -151,8 +153,15 @@ ReplayResult replay(const Requests& requests, std::uint32_t layers, const trace:
     const Requests::Event& event = requests.events[e];
     const std::span<const ExpertId> ids = requests.list.event(e);
     experts::Residency& cache = *caches[by_layer ? event.layer : 0];
+    const auto tokens = std::span(requests.tokens).subspan(requests.list.begin(e), ids.size());
+    layer_tokens.assign(requests.experts, 0);
+    for (std::size_t i = 0; i < ids.size(); ++i) layer_tokens[ids[i].index] = tokens[i];
+    const bool prompt = event.phase == trace::TracePhase::kPrefill;
     const experts::EventOutcome& outcome =
-        cache.on_event(ids, {}, std::span(requests.tokens).subspan(requests.list.begin(e), ids.size()));
+        cache.on_event(ids, {}, tokens, {},
+                       {.layer = event.layer,
+                        .step = prompt ? experts::StepKind::kPrompt : experts::StepKind::kDecode,
+                        .layer_tokens = layer_tokens});
     const auto count = [&](ReplayCounts& counts) {
       counts.accesses += ids.size();
       counts.hits += outcome.hits.size();

@@ -1,4 +1,4 @@
-#include "report/played_routing.h"
+#include "streams/played_routing.h"
 
 #include <fmt/format.h>
 
