@@ -56,11 +56,12 @@ struct Step {
   std::vector<std::uint32_t> tokens;
   std::vector<double> host, device, transfer, scores, inputs, means;
   std::vector<std::uint8_t> resident, shielded;
+  std::vector<Reach> reach;  // residents are the device's, others the host's or the disk's
   std::vector<std::int64_t> last_use;
   std::uint32_t slots = kAnySlots;
 
   explicit Step(std::mt19937_64& random)
-      : transfer(kExperts), resident(kExperts), shielded(kExperts), last_use(kExperts) {
+      : transfer(kExperts), resident(kExperts), shielded(kExperts), reach(kExperts), last_use(kExperts) {
     const auto share = [&] { return 1e-3 + std::generate_canonical<double, 53>(random); };
     for (std::uint32_t e = 0; e < kExperts; ++e) {
       tokens.push_back(static_cast<std::uint32_t>(1 + random() % 30));  // all are active: the largest layer
@@ -77,7 +78,10 @@ struct Step {
     std::ranges::fill(resident, std::uint8_t{0});
     std::fill_n(resident.begin(), kExperts / 2, std::uint8_t{1});
     std::shuffle(resident.begin(), resident.end(), random);
-    for (std::uint32_t e = 0; e < kExperts; ++e) transfer[e] = resident[e] != 0 ? 0 : .54;
+    for (std::uint32_t e = 0; e < kExperts; ++e) {
+      transfer[e] = resident[e] != 0 ? 0 : .54;
+      reach[e] = resident[e] != 0 ? Reach::kDevice : e % 2 == 0 ? Reach::kHost : Reach::kMissing;
+    }
     for (std::uint8_t& flag : shielded) flag = random() % 8 == 0;
     for (std::int64_t& time : last_use) time = static_cast<std::int64_t>(random() % 100);
     slots = random() % 2 == 0 ? kAnySlots : static_cast<std::uint32_t>(random() % 40);
@@ -120,7 +124,7 @@ std::vector<Decision> decisions() {
        }},
       {"smoe",
        [choice = SmoeChoice()](const Step& step) mutable {
-         choice.choose({kTokens, kExperts, kTopK, step.scores, step.resident}, {});
+         choice.choose({kTokens, kExperts, kTopK, step.scores, step.reach, Reach::kDevice}, {});
          return static_cast<double>(choice.misses().size());
        }},
       {"score window",
