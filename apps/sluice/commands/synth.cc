@@ -84,7 +84,8 @@ void add_synth(Command& app) {
       app.add_command("synth", "Write a model with random weights at the shapes of a config.json");
   auto options = std::make_shared<Options>();
   command->add_argument("CONFIG", &options->config, "config.json of a published model")->required();
-  command->add_option(Setting::kOutput, &options->output, "The directory to make; it must not exist")->required();
+  command->add_option(Setting::kOutput, &options->output, "The directory to make; it must not exist")
+      ->required();
   command->add_option(Setting::kLayers, &options->layers, "Layers instead of the config's")
       ->check(whole_number(Setting::kLayers, 1, 1 << 20));
   command
