@@ -1,5 +1,5 @@
-// The cache `score-window` against a plain model of SPEC §2.4: random scores, prompts in chunks, experts of
-// several sizes, one cache for a layer and for several.
+// The cache `score-window` against a plain model of SPEC §2.4: random scores, prompts in chunks, one cache for
+// a layer and for several, experts of equal size.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -140,7 +140,7 @@ TEST(ScoreWindowCache, DecidesAsThePlainModel) {
   EXPECT_GT(evicted, 5000u);
 }
 
-// The scores of experts that nobody selects count, too: SPEC's vector, where 4 leaves first.
+// The scores of experts that nobody selects count, too.
 TEST(ScoreWindowCache, UnselectedExpertsHaveScores) {
   static const EqualSizes one_each({.full = 1});
   CacheConfig config;
