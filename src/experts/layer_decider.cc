@@ -206,7 +206,13 @@ const LayerDecision& LayerDecider::decide() {
 }
 
 EventPlace LayerDecider::place() const {
-  return {.layer = scores_.layer, .step = step_, .layer_tokens = tokens_of_};
+  const auto begins = [](const SequenceSpan& span) {
+    return span.kind == StepKind::kPrompt && span.first_of_forward;
+  };
+  return {.layer = scores_.layer,
+          .step = step_,
+          .begins_prompt = std::ranges::any_of(scores_.spans, begins),
+          .layer_tokens = tokens_of_};
 }
 
 void LayerDecider::assign() {

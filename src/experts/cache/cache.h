@@ -38,6 +38,7 @@ struct SliceDemand {
 struct EventPlace {
   std::uint32_t layer = 0;
   StepKind step = StepKind::kDecode;  // of the whole step
+  bool begins_prompt = false;         // the step has the first tokens of a prompt
   // (N): how many tokens of the step chose each expert of the layer, wherever it is computed; empty: unknown.
   std::span<const std::uint32_t> layer_tokens = {};
 };

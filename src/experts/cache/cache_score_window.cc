@@ -1,6 +1,6 @@
 // SMoE's cache: of the experts that the running layer does not need, the one with the lowest mean score over
 // the last iterations leaves; if all are needed, what was read is used and dropped. A prompt is one
-// iteration, whatever its chunks. Scores are of all N experts, selected or not. One cache for several layers
+// iteration, whatever its chunks, and prompts of a shared step are one. Scores are of all N experts, selected or not. One cache for several layers
 // compares the means of all of them. SMoE (arXiv 2508.18983 §5.3); SPEC §2.4.
 #include <algorithm>
 #include <map>
@@ -68,7 +68,8 @@ class ScoreWindowCache final : public Cache {
                        .try_emplace(report.place.layer,
                                     Layer{ScoreWindow(experts, config_.workload.score_iterations), {}})
                        .first->second;
-    const bool prompt = report.place.step == StepKind::kPrompt, goes_on = prompt && layer.in_prompt;
+    const bool prompt = report.place.step == StepKind::kPrompt;
+    const bool goes_on = prompt && layer.in_prompt && !report.place.begins_prompt;
     layer.in_prompt = prompt;
     if (!goes_on) {
       layer.sum.assign(experts, 0);

@@ -1,5 +1,5 @@
-// The cache `score-window` against a plain model of SPEC §2.4: random scores, prompts in chunks, one cache for
-// a layer and for several, experts of equal size.
+// The cache `score-window` against a plain model of SPEC §2.4: random scores, prompts in chunks and prompts
+// that follow each other, one cache for a layer and for several, experts of equal size.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -27,13 +27,19 @@ ExpertId id_of(std::uint32_t layer, std::uint32_t expert) {
 struct Event {
   std::uint32_t layer = 0;
   StepKind step = StepKind::kDecode;
+  bool begins_prompt = false;
   std::vector<ExpertId> ids;
   std::vector<float> scores;
   std::vector<std::uint32_t> layer_tokens;
 };
 
-Event random_event(std::mt19937_64& random, std::uint32_t layer, StepKind step) {
-  Event event{.layer = layer, .step = step, .ids = {}, .scores = {}, .layer_tokens = {}};
+Event random_event(std::mt19937_64& random, std::uint32_t layer, StepKind step, bool begins_prompt) {
+  Event event{.layer = layer,
+              .step = step,
+              .begins_prompt = begins_prompt,
+              .ids = {},
+              .scores = {},
+              .layer_tokens = {}};
   for (std::uint32_t e = 0; e < kExperts; ++e) {
     event.scores.push_back(static_cast<float>(random() % 4) / 4);  // equal means happen
     const bool chosen = random() % 3 == 0;
@@ -78,8 +84,8 @@ class Plain {
   };
   void tell(const Event& event) {
     std::vector<Told>& all = told_[event.layer];
-    const bool goes_on =
-        event.step == StepKind::kPrompt && !all.empty() && all.back().step == StepKind::kPrompt;
+    const bool goes_on = event.step == StepKind::kPrompt && !event.begins_prompt && !all.empty() &&
+                         all.back().step == StepKind::kPrompt;
     if (!goes_on) all.push_back({std::vector<double>(kExperts), 0, event.step});
     double tokens = 0;
     for (const std::uint32_t one : event.layer_tokens) tokens += one;
@@ -124,12 +130,16 @@ TEST(ScoreWindowCache, DecidesAsThePlainModel) {
     Residency residency(make_cache("score-window", config), one_each, kSlots);
     Plain plain(iterations);
     for (int step = 0; step < 60; ++step) {
-      const StepKind kind = random() % 3 == 0 ? StepKind::kPrompt : StepKind::kDecode;
+      const StepKind kind = random() % 2 == 0 ? StepKind::kPrompt : StepKind::kDecode;
+      const bool begins = kind == StepKind::kPrompt && random() % 2 == 0;
       for (std::uint32_t layer = 0; layer < layers; ++layer) {
-        const Event event = random_event(random, layer, kind);
+        const Event event = random_event(random, layer, kind, begins);
         const EventOutcome& outcome =
             residency.on_event(event.ids, event.scores, {}, {},
-                               {.layer = layer, .step = kind, .layer_tokens = event.layer_tokens});
+                               {.layer = layer,
+                                .step = kind,
+                                .begins_prompt = begins,
+                                .layer_tokens = event.layer_tokens});
         std::vector<ExpertId> left;
         for (const Eviction& one : outcome.evicted) left.push_back(one.id);
         ASSERT_EQ(left, plain.take(event)) << "step " << step << ", layer " << layer;
