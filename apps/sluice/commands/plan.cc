@@ -96,10 +96,12 @@ void add_pools(const engine::Engine& engine, const engine::PoolPlan& plan, Table
   table.row("an expert", fmt::format("F {}, C {}, S {}, E {}", format_bytes(profile.model.full),
                                      format_bytes(profile.model.sm + profile.model.exp),
                                      format_bytes(profile.model.sm), format_bytes(profile.model.exp)));
-  table.row("costs", fmt::format("u {}, v {}, c {}, merge {}, p {}; the rest of a step {}",
-                                 format_duration(profile.u.median), format_duration(profile.v.median),
-                                 format_duration(profile.c.median), format_duration(profile.merge.median),
-                                 format_duration(profile.p.median), format_duration(profile.rest.median)));
+  table.row("costs",
+            fmt::format("u {}, v {}, c {}, merge {}, p {}; a read alone {}; the rest of a step {}",
+                        format_duration(profile.u.median), format_duration(profile.v.median),
+                        format_duration(profile.c.median), format_duration(profile.merge.median),
+                        format_duration(profile.p.median), format_duration(profile.latency.median),
+                        format_duration(profile.rest.median)));
   table.row("shares",
             fmt::format("F {:.2f}, C {:.2f}, S {:.2f}, E {:.2f} of the memory ({} configurations)",
                         plan.gamma.f, plan.gamma.c, plan.gamma.s, plan.gamma.e, plan.configurations));
@@ -115,9 +117,9 @@ void add_pools(const engine::Engine& engine, const engine::PoolPlan& plan, Table
   choice("F only", plan.f_only);
   choice("equal shares", plan.equal_shares);
   const auto gain = [&](const engine::PoolChoice& other) {
-    return other.expected.cost > 0 ? 100 * (1 - plan.chosen.expected.cost / other.expected.cost) : 0.0;
+    return other.step_s > 0 ? 100 * (1 - plan.chosen.step_s / other.step_s) : 0.0;
   };
-  table.row("gain", fmt::format("{:.1f} % of a layer's cost over F only, {:.1f} % over equal shares",
+  table.row("gain", fmt::format("{:.1f} % of a step's time over F only, {:.1f} % over equal shares",
                                 gain(plan.f_only), gain(plan.equal_shares)));
 }
 

@@ -201,8 +201,19 @@ PoolPlan plan_pools(const Profile& profile, const PoolPlanRequest& request) {
   plan.configurations = zip.configurations;
   plan.f_only = of_shares({1, 0, 0, 0});
   plan.equal_shares = of_shares(equal);
-  plan.gamma = request.shares == PoolShares::kPlanned ? zip.gamma : equal;
-  plan.chosen = request.shares == PoolShares::kPlanned ? costs.of(zip.slots) : plan.equal_shares;
+  if (request.shares == PoolShares::kEqual) {
+    plan.gamma = equal;
+    plan.chosen = plan.equal_shares;
+    return plan;
+  }
+  plan.gamma = zip.gamma;
+  plan.chosen = costs.of(zip.slots);
+  // The planner's cost of a layer does not have the disk's time to answer. Where that is long, experts that
+  // need no read at all may be worth more than more of them that need some.
+  if (plan.f_only.step_s < plan.chosen.step_s) {
+    plan.gamma = {1, 0, 0, 0};
+    plan.chosen = plan.f_only;
+  }
   return plan;
 }
 

@@ -15,7 +15,8 @@ namespace sluice::engine {
 
 // How the pools divide the memory for experts.
 enum class PoolShares {
-  kPlanned,  // least expected cost (z-C+P, zipmoe)
+  // Least expected cost of a layer (z-C+P, zipmoe); all of it for F, if a step is expected to be shorter so.
+  kPlanned,
   kEqual,    // equal memory for every pool (z-C)
 };
 

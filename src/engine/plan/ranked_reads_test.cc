@@ -127,5 +127,36 @@ TEST(ReadForecast, ALayerThatNeedsAReadWaitsForTheDisksAnswer) {
   EXPECT_EQ(plan_pools(slow, all).chosen.step_s, plan_pools(example(), all).chosen.step_s);
 }
 
+// Random costs of split experts, and a disk that answers soon or late: what is chosen is never expected to be
+// slower than keeping whole experts; where the disk answers at once, it is what the planner of the paper says.
+TEST(PoolPlan, NothingIsChosenThatIsExpectedToBeSlowerThanWholeExperts) {
+  const std::uint64_t seed = 20261125;
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  std::uniform_real_distribution<double> exponent(-7, -3);
+  const auto seconds = [&] { return Measured{std::pow(10, exponent(random)), 0}; };
+  int gave_way = 0;
+  for (int round = 0; round < 300; ++round) {
+    Profile profile = example();
+    profile.model.codec = "zstd";
+    profile.model.chunks = 4;
+    profile.model.sm = 500;
+    profile.model.exp = 150;
+    profile.u = seconds(), profile.v = seconds(), profile.c = seconds(), profile.merge = seconds();
+    profile.p = seconds(), profile.p_of_tokens = {{1, profile.p}};
+    const PoolPlanRequest request{.memory = 3 * (1000 + random() % 7000),
+                                  .prefetch = random() % 2 == 0 ? "none" : "stream"};
+    const PoolPlan at_once = plan_pools(profile, request);
+    profile.latency = seconds();
+    const PoolPlan plan = plan_pools(profile, request);
+    EXPECT_LE(plan.chosen.step_s, plan.f_only.step_s) << "round " << round;
+    if (request.prefetch == "none") {
+      EXPECT_LE(at_once.chosen.expected.cost, at_once.f_only.expected.cost + 1e-15) << "round " << round;
+      gave_way += plan.gamma.f == 1 && at_once.gamma.f < 1;
+    }
+  }
+  EXPECT_GT(gave_way, 0);
+}
+
 }  // namespace
 }  // namespace sluice::engine
