@@ -78,6 +78,46 @@ TEST_F(RunPrediction, BytesArePredictedFromTheRecordedRoutingOfTheSameRun) {
     }
 }
 
+// What a device keeps is not read from the disk, and is predicted so.
+TEST_F(RunPrediction, ExpertsOfADeviceCountAsInMemory) {
+  const std::string text = " -p 'The old king looked at his daughter' -n 120 --ignore-eos --temp 0 ";
+  const std::string device =
+      " --prefetch none --device emulated:link=2GB/s,latency=20us,compute=60GB/s --device-slots ";
+  const auto predicted = [&](const std::string& flags) {
+    return run_json("run " + kModel + text + "--memory " + memory(30) + flags)["predicted"];
+  };
+  const double alone = predicted(" --prefetch none")["bytes_per_token"].get<double>();
+  for (const std::string placement : {"device", "greedy", "cpu"}) {
+    SCOPED_TRACE(placement);
+    const Json result = run_json("run " + kModel + text + "--memory " + memory(30) + device + "10 --placement " +
+                                 placement + " --tiers exclusive");
+    EXPECT_LT(result["predicted"]["bytes_per_token"].get<double>(), 0.7 * alone);
+    const double useful = per_token(result, "useful_bytes");
+    EXPECT_LT(useful, 2 * result["predicted"]["bytes_per_token"].get<double>()) << result["predicted"];
+  }
+  const Json same = predicted(device + "4 --placement greedy --tiers inclusive");
+  EXPECT_NEAR(same["bytes_per_token"].get<double>(), alone, 0.1 * alone);
+}
+
+// A whole layer is read for a few of its experts; the others are read in vain.
+TEST_F(RunPrediction, AWholeLayerIsMostlyReadInVain) {
+  const Json result = run_json("run " + kModel + " -p Once -n 20 --temp 0 --ignore-eos --preset z-deepspeed");
+  const double wasted = per_token(result, "wasted_bytes"), useful = per_token(result, "useful_bytes");
+  EXPECT_NEAR(useful * 7, wasted, 0.01 * wasted);  // 4 of 32
+  EXPECT_NEAR(wasted, result["predicted"]["wasted_bytes_per_token"].get<double>(), 0.01 * wasted);
+  EXPECT_EQ(result["predicted"]["bytes_hint"], nullptr);
+  EXPECT_EQ(result["predicted"]["waste_hint"], nullptr);
+}
+
+TEST_F(RunPrediction, ARouterThatTakesOtherExpertsIsNamed) {
+  const std::string what = "run " + kModel + " -p Once -n 80 --temp 0 --ignore-eos --memory " + memory(28);
+  const Json prior = run_json(what + " --router cache-prior")["predicted"]["bytes_hint"];
+  ASSERT_TRUE(prior.is_string());
+  EXPECT_NE(prior.get<std::string>().find("the router cache-prior took others, which were in memory"),
+            std::string::npos)
+      << prior;
+}
+
 TEST_F(RunPrediction, WhereAPredictionIsFarOffTheRunSaysWhatToDo) {
   // In a short text most of what is read fills the caches.
   const std::string few = "run " + store() + " -p Once -n 4 --temp 0 --ignore-eos --memory " + memory(64);

@@ -34,7 +34,7 @@ Decoded decoded_of(const engine::RunReport& run, const std::vector<engine::Gener
   decoded.tokens = decode.tokens;
   decoded.bytes_per_token = ratio(static_cast<double>(decode.read()), static_cast<double>(decode.tokens));
   decoded.wasted_per_token =
-      ratio(static_cast<double>(decode.wasted_bytes), static_cast<double>(decode.tokens));
+      ratio(static_cast<double>(decode.wasted_bytes()), static_cast<double>(decode.tokens));
   double tokens = 0, seconds = 0;
   for (const engine::GenerateResult& result : results) {
     tokens += result.tokens.empty() ? 0 : static_cast<double>(result.tokens.size() - 1);
@@ -53,6 +53,10 @@ std::string bytes_hint(const engine::ReadForecast& forecast, const Decoded& deco
   const double more = (measured - predicted) * static_cast<double>(decoded.tokens);
   if (more > 0 && more <= static_cast<double>(decoded.cache))
     return "a short text: the difference is what fills the caches, once; a longer text comes nearer";
+  if (!forecast.router.empty())
+    return fmt::format(
+        "the prediction is of the experts that the model chooses; the router {} {}", forecast.router,
+        more < 0 ? "took others, which were in memory" : "took others, which had to be read");
   if (!forecast.in_vain)
     return "how well this " + flag(Setting::kPrefetch) + " guesses is not predicted; " +
            flag(Setting::kPrefetch) + " none is";
@@ -90,12 +94,15 @@ std::string waste_hint(const engine::ReadForecast& forecast, const Decoded& deco
 
 std::string speed_hint(const engine::ReadForecast& forecast, const Decoded& decoded) {
   if (!forecast.tok_s || decoded.tok_s <= 0 || !far(*forecast.tok_s, decoded.tok_s)) return "";
-  // Those say why.
-  if (!bytes_hint(forecast, decoded).empty() || !waste_hint(forecast, decoded).empty()) return "";
+  const bool faster = decoded.tok_s > *forecast.tok_s,
+             less = decoded.bytes_per_token < forecast.expected();
+  if (!bytes_hint(forecast, decoded).empty() && faster == less)
+    return fmt::format("{} than predicted, as {} was read than predicted", faster ? "faster" : "slower",
+                       less ? "less" : "more");
   return fmt::format(
-      "the bytes are as predicted within a factor of two, so reading or computing took another time than "
-      "when it was measured; on an otherwise idle machine: sluice profile {}",
-      shown_text(decoded.model));
+      "{} than predicted, which the bytes do not explain: reading or computing took another time than when "
+      "it was measured; on an otherwise idle machine: sluice profile {}",
+      faster ? "faster" : "slower", shown_text(decoded.model));
 }
 
 }  // namespace sluice::app

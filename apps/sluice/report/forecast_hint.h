@@ -30,7 +30,7 @@ Decoded decoded_of(const engine::RunReport& run, const std::vector<engine::Gener
 
 // Where a figure is more than twice what was predicted, or less than half of it: a sentence that says what
 // this means and what to do. Else empty. What was read in vain counts only if the difference is a quarter of
-// all bytes; the speed, only if the bytes do not explain it.
+// all bytes.
 std::string bytes_hint(const engine::ReadForecast& forecast, const Decoded& decoded);
 std::string waste_hint(const engine::ReadForecast& forecast, const Decoded& decoded);
 std::string speed_hint(const engine::ReadForecast& forecast, const Decoded& decoded);

@@ -111,7 +111,7 @@ Json counts_json(const engine::ExpertStatistics& counts) {
           {"bytes_read", counts.bytes_read},
           {"prefetch_bytes", counts.prefetch_bytes},
           {"useful_bytes", counts.useful_bytes()},
-          {"wasted_bytes", counts.wasted_bytes},
+          {"wasted_bytes", counts.wasted_bytes()},
           {"policy_s", counts.policy_s},
           {"moe_s", counts.moe_s},
           {"demand_s", counts.demand_s},

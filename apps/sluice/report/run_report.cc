@@ -52,7 +52,7 @@ std::vector<ReportRow> bytes_rows(const engine::RunReport& run) {
   const engine::ExpertStatistics& decode = run.statistics.decode;
   const double tokens = static_cast<double>(decode.tokens);
   const std::string measured = bytes_text(ratio(static_cast<double>(decode.useful_bytes()), tokens),
-                                          ratio(static_cast<double>(decode.wasted_bytes), tokens));
+                                          ratio(static_cast<double>(decode.wasted_bytes()), tokens));
   if (run.checkpoint.slices()) return {{"bytes per token", "measured " + measured}};
   return {{"bytes per token", predicted_bytes_text(run)}, {"", fmt::format("measured  {}", measured)}};
 }

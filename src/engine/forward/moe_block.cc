@@ -184,6 +184,7 @@ void MoeBlock::begin_fetch(std::size_t layer, const experts::LayerDecision& deci
   count.misses += outcome.misses.size() - reads.prefetched;
   count.partial += reads.partial;
   count.bytes_read += reads.bytes;
+  count.unchosen_bytes += reads.unchosen;
 }
 
 void MoeBlock::fetch_missing(std::size_t layer, const experts::LayerDecision& decision) {

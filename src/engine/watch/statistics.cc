@@ -9,9 +9,10 @@ ExpertStatistics Statistics::total() const {
   sum.misses += decode.misses;
   sum.partial += decode.partial;
   sum.bytes_read += decode.bytes_read;
+  sum.unchosen_bytes += decode.unchosen_bytes;
   sum.prefetch_bytes += decode.prefetch_bytes;
   sum.prefetch_used += decode.prefetch_used;
-  sum.wasted_bytes += decode.wasted_bytes;
+  sum.prefetch_vain += decode.prefetch_vain;
   sum.policy_s += decode.policy_s;
   sum.moe_s += decode.moe_s;
   sum.demand_s += decode.demand_s;

@@ -17,7 +17,9 @@ struct ExpertStatistics {
   Bytes bytes_read = 0;      // on demand
   Bytes prefetch_bytes = 0;  // read ahead; of these …
   Bytes prefetch_used = 0;   // … what was needed then, and
-  Bytes wasted_bytes = 0;    // what was not. A step that failed is in none of the three.
+  Bytes prefetch_vain = 0;   // what was not. A step that failed is in none of the three.
+  // Part of bytes_read and prefetch_used: experts that no token chose, where whole layers are read.
+  Bytes unchosen_bytes = 0;
   double demand_s = 0;       // time in which demanded reads were queued or in flight …
   Bytes demand_arrived = 0;  // … and bytes that arrived in that time
   // Accesses by the state in which the expert was found: F, C, S, E, M. Zeros for slices, which `slices`
@@ -30,9 +32,10 @@ struct ExpertStatistics {
   std::uint64_t steps = 0, tokens = 0;
   double seconds = 0;  // wall time of the forward steps
 
-  // All that was read is useful or wasted: read() == useful_bytes() + wasted_bytes.
+  // All that was read is useful or wasted: read() == useful_bytes() + wasted_bytes().
   Bytes read() const { return bytes_read + prefetch_bytes; }
-  Bytes useful_bytes() const { return bytes_read + prefetch_used; }
+  Bytes useful_bytes() const { return bytes_read + prefetch_used - unchosen_bytes; }
+  Bytes wasted_bytes() const { return prefetch_vain + unchosen_bytes; }
 };
 
 struct Statistics {

@@ -150,12 +150,14 @@ bool AheadQueue::promote(ExpertInMemory& expert, bool counted, EventReads& reads
   const Bytes rest = expert.job_reads() - progress.begun;
   if (prefetch) {
     counters_.used_bytes += progress.begun;
+    counters_.unchosen_bytes += expert.tokens == 0 ? progress.begun : 0;
     (progress.complete ? counters_.useful : counters_.late) += 1;
   }
   reads.prefetched += progress.complete && counted ? 1 : 0;
   reads.partial += !progress.complete && counted && !expert.held.empty() ? 1 : 0;
   reads.experts += rest > 0 ? 1 : 0;
   reads.bytes += rest;
+  reads.unchosen += expert.tokens == 0 ? rest : 0;
   return true;
 }
 

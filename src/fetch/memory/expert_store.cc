@@ -206,6 +206,7 @@ void ExpertStore::use(const Admission& admission, bool miss, EventReads& reads) 
     reads.experts += 1;
     reads.partial += counted && !expert.held.empty() ? 1 : 0;
     reads.bytes += bytes;
+    reads.unchosen += expert.tokens == 0 ? bytes : 0;
   }
   missing_.push_back(
       {expert.id, expert.held, static_cast<std::uint16_t>(expert.layout.pieces.size()), expert.tokens});

@@ -16,6 +16,7 @@ struct EventReads {
   std::span<const experts::MissingExpert> missing = {};
   // Bytes of all reads, without reads that a prefetch has begun.
   Bytes bytes = 0;
+  Bytes unchosen = 0;         // those of experts that no token uses
   std::uint64_t experts = 0;  // that need a read
   // Misses that some token uses (a whole layer may be fetched for a few of its experts):
   std::uint64_t partial = 0;  // need a read, but some part was resident
@@ -30,6 +31,7 @@ struct PrefetchCounters {
   std::uint64_t wasted = 0;   // begun, but not needed
   std::uint64_t dropped = 0;  // not begun when it became clear that they are not needed
   Bytes used_bytes = 0;       // in memory, or on their way, when they were needed
+  Bytes unchosen_bytes = 0;   // part of used_bytes: needed as part of a whole layer, but no token uses them
   Bytes wasted_bytes = 0;
   Bytes delay_bytes = 0;  // part of wasted_bytes: still on their way when they were given up
 };
