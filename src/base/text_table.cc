@@ -7,7 +7,8 @@
 namespace sluice {
 namespace {
 
-constexpr std::size_t kGap = 2;  // blanks between columns, and before what a list says
+constexpr std::size_t kGap = 2;    // blanks between columns, and before what a list says
+constexpr std::size_t kBelow = 4;  // before what it says below a heading
 
 using Row = std::vector<std::string>;
 
@@ -52,9 +53,13 @@ std::string one_below_the_other(const std::vector<Row>& rows, std::size_t titles
     }
     text += wrapped_text(title, columns) + '\n';
     for (std::size_t i = titles; i < rows[r].size(); ++i) {
-      const std::string heading = std::string(kGap, ' ') + rows[0][i] + padding(rows[0][i], width);
-      const std::size_t at = kGap + width + kGap;
-      text += heading + std::string(kGap, ' ') + wrapped_text(rows[r][i], columns, at, at) + '\n';
+      if (rows[r][i].empty()) continue;
+      const std::string heading = std::string(kGap, ' ') + rows[0][i];
+      if (kGap + width + kGap + text_columns(rows[r][i]) <= columns)
+        text += heading + padding(rows[0][i], width) + std::string(kGap, ' ') + rows[r][i] + '\n';
+      else
+        text += heading + '\n' + std::string(kBelow, ' ') +
+                wrapped_text(rows[r][i], columns, kBelow, kBelow) + '\n';
     }
   }
   return text;

@@ -11,7 +11,8 @@ namespace sluice {
 // which say what a row is about, are left-aligned, the others right-aligned; columns are as wide as their
 // widest cell, with two blanks between them, or one where that makes them fit. A table wider than `columns`
 // is drawn as a list instead: the titles of a row (behind their headings if there are several), and below
-// them a line for each figure, behind its heading.
+// them a line for each figure, behind its heading; or below it, where the figure does not fit beside it.
+// A list leaves out empty figures.
 std::string text_table(const std::vector<std::vector<std::string>>& rows, std::size_t columns,
                        std::size_t titles = 1);
 

@@ -36,5 +36,27 @@ TEST(TextTable, IsAListWhereItDoesNotFit) {
             "  evicted  12\n");
 }
 
+TEST(TextTable, AListCutsNoFigure) {
+  const std::vector<std::vector<std::string>> rows = {{"cache", "rest/compute", "hit %", "evictions"},
+                                                      {"lru", "296 µs/117 µs", "61.5", "12"}};
+  EXPECT_EQ(text_table(rows, 29),
+            "lru\n"
+            "  rest/compute  296 µs/117 µs\n"
+            "  hit %         61.5\n"
+            "  evictions     12\n");
+  EXPECT_EQ(text_table(rows, 28),
+            "lru\n"
+            "  rest/compute\n"
+            "    296 µs/117 µs\n"
+            "  hit %         61.5\n"
+            "  evictions     12\n");
+}
+
+TEST(TextTable, AListLeavesOutWhatARowDoesNotHave) {
+  EXPECT_EQ(text_table({{"cache", "capacity", "hit %"}, {"lru", "", "61.5"}}, 18),
+            "lru\n"
+            "  hit %     61.5\n");
+}
+
 }  // namespace
 }  // namespace sluice
