@@ -1,13 +1,17 @@
 // `sluice calibrate`: measures the losses of precision and routing for a store in slices, and keeps them in
 // the store.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <iostream>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "base/setting.h"
+#include "base/text_table.h"
 #include "command.h"
 #include "commands/calibrate_residual.h"
 #include "eval/measure_calibration.h"
@@ -22,6 +26,8 @@
 #include "store/sidecar/sidecar.h"
 #include "store/source/store_checkpoint.h"
 #include "streams/interrupt.h"
+#include "streams/standard_output.h"
+#include "streams/terminal_columns.h"
 
 namespace sluice::app {
 namespace {
@@ -43,18 +49,19 @@ constexpr std::uint64_t kFewScored = 3000;
 
 std::string percent(double share) { return fmt::format("{:.3f} %", 100 * share); }
 
-std::string table(const engine::Calibration& calibration) {
-  std::string text = fmt::format(
-      "{} tokens scored in {} windows, activations {}; the reference has perplexity {:.4f}\n"
-      "                      amount  perplexity       loss      ± error   bytes a token\n",
-      calibration.scored, calibration.windows, engine::activations_name(calibration.activations),
-      calibration.perplexity);
+std::string amounts_text(const engine::CalibrationPoint& point) {
+  return fmt::format("both {:.2f}, {:.3f}", point.theta, point.ceiling);
+}
+
+std::string points_table(const engine::Calibration& calibration, std::size_t columns) {
+  std::vector<std::vector<std::string>> rows = {
+      {"", "amount", "perplexity", "loss", "± error", "bytes a token"}};
   const auto row = [&](const std::string& name, const engine::CalibrationPoint& point) {
     const eval::PerplexityLoss loss = eval::of_perplexity({point.loss, point.error});
-    text +=
-        fmt::format("  {:<18}{:>8.4f}{:>12.4f}{:>11}{:>13}{:>16}\n", name, point.amount, point.perplexity,
-                    percent(loss.share), percent(loss.error),
-                    point.bytes_per_token > 0 ? format_bytes(static_cast<Bytes>(point.bytes_per_token)) : "");
+    rows.push_back(
+        {name, fmt::format("{:.4f}", point.amount), fmt::format("{:.4f}", point.perplexity),
+         percent(loss.share), percent(loss.error),
+         point.bytes_per_token > 0 ? format_bytes(static_cast<Bytes>(point.bytes_per_token)) : ""});
   };
   row("high (against exact)", calibration.high);
   for (const engine::CalibrationPoint& point : calibration.precision)
@@ -63,18 +70,36 @@ std::string table(const engine::Calibration& calibration) {
         point);
   for (const engine::CalibrationPoint& point : calibration.routing)
     row(fmt::format("mass {:.3f}, {:.0f} %", point.ceiling, 100 * point.cache), point);
+  for (const engine::CalibrationPoint& point : calibration.both) row(amounts_text(point), point);
+  return text_table(rows, columns);
+}
+
+// What the two losses that are measured together would be, if they simply added up.
+std::string sums_table(const engine::Calibration& calibration, std::size_t columns) {
   const experts::LossModel model = calibration.model();
+  std::vector<std::vector<std::string>> rows = {{"", "low share", "sum of the two"}};
   for (const engine::CalibrationPoint& point : calibration.both) {
-    row(fmt::format("both {:.2f}, {:.3f}", point.theta, point.ceiling), point);
     const double sum = model.precision.at(point.low) + model.routing.at(point.amount);
-    text += fmt::format("    low share {:.4f}; the sum of the two is {}\n", point.low,
-                        percent(eval::of_perplexity({sum, 0}).share));
+    rows.push_back({amounts_text(point), fmt::format("{:.4f}", point.low),
+                    percent(eval::of_perplexity({sum, 0}).share)});
   }
-  if (calibration.scored < kFewScored)
-    text += fmt::format(
-        "few tokens: contracts may be missed by a fifth or more; give more text, and {} {} or more\n",
-        flag(Setting::kTokens), kTokens);
-  return text;
+  return text_table(rows, columns);
+}
+
+void print_tables(const engine::Calibration& calibration) {
+  const std::size_t columns = terminal_columns(STDOUT_FILENO, kAnyColumns);
+  print_wrapped(
+      fmt::format("{} tokens scored in {} windows, activations {}; the reference has perplexity {:.4f}",
+                  calibration.scored, calibration.windows, engine::activations_name(calibration.activations),
+                  calibration.perplexity));
+  print_output("\n{}", points_table(calibration, columns));
+  if (!calibration.both.empty()) print_output("\n{}", sums_table(calibration, columns));
+  if (calibration.scored < kFewScored) {
+    print_output("\n");
+    print_wrapped(fmt::format(
+        "few tokens: contracts may be missed by a fifth or more; give more text, and {} {} or more",
+        flag(Setting::kTokens), kTokens));
+  }
 }
 
 [[noreturn]] void refuse(Setting setting, const std::string& why, const std::string& fix) {
@@ -155,7 +180,7 @@ void calibrate(const Options& options) {
   if (flags.json)
     std::cout << json.dump() << '\n';
   else
-    std::cout << table(calibration);
+    print_tables(calibration);
 }
 
 }  // namespace

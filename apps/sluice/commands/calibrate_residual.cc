@@ -24,6 +24,7 @@
 #include "store/sidecar/sidecar.h"
 #include "store/source/store_checkpoint.h"
 #include "streams/interrupt.h"
+#include "streams/standard_output.h"
 #include "streams/terminal_columns.h"
 
 namespace sluice::app {
@@ -59,22 +60,22 @@ std::vector<std::string> row(const std::string& name, const PredictionQuality& q
           percent(quality.above_raw)};
 }
 
-std::string table(const GateResidual& residual) {
+void print_table(const GateResidual& residual) {
   std::vector<std::vector<std::string>> rows = {
       {"layer", "cosine raw", "residual", "raw %", "residual %", "stream %", "residual - raw"}};
   for (std::size_t layer = 0; layer < residual.layers.size(); ++layer)
     rows.push_back(row(fmt::format("{} to {}", layer, layer + 1), residual.layers[layer]));
   rows.push_back(row("all", residual.all));
-  return fmt::format("the mean of {} tokens, tested on {} others in {} windows of {}\n", residual.averaged,
-                     residual.tokens - residual.averaged, residual.windows, residual.window) +
-         text_table(rows, terminal_columns(STDOUT_FILENO, kAnyColumns)) +
-         fmt::format(
-             "cosine: of the predicted and the true input of the router. %: of the experts that a token "
-             "chose, "
-             "those predicted; ± standard error over windows.\nauto prefetches by {}: residual less stream "
-             "{} "
-             "%\n",
-             residual.better_than_stream() ? "dali-residual" : "stream", percent(residual.all.above_stream));
+  print_wrapped(fmt::format("the mean of {} tokens, tested on {} others in {} windows of {}",
+                            residual.averaged, residual.tokens - residual.averaged, residual.windows,
+                            residual.window));
+  print_output("\n{}\n", text_table(rows, terminal_columns(STDOUT_FILENO, kAnyColumns)));
+  print_wrapped(
+      "cosine: of the predicted and the true input of the router. %: of the experts that a token chose, "
+      "those predicted; ± standard error over windows.");
+  print_wrapped(fmt::format("auto prefetches by {}: residual less stream {} %",
+                            residual.better_than_stream() ? "dali-residual" : "stream",
+                            percent(residual.all.above_stream)));
 }
 
 Json json_of(const GateResidual& residual) {
@@ -127,7 +128,7 @@ void calibrate_residual(const EngineFlags& flags, const ResidualRequest& request
   if (flags.json)
     std::cout << json_of(residual).dump() << '\n';
   else
-    std::cout << table(residual);
+    print_table(residual);
 }
 
 }  // namespace sluice::app
