@@ -273,10 +273,17 @@ TEST(CommandLine, ReportsFitTheTerminal) {
       directory.write("text", "Once upon a time there was an old king who had three sons.");
   const std::string questions = SLUICE_SOURCE_DIR "/tests/data/eval/hellaswag.jsonl.zst";
   const std::string budget = " --memory " + memory(40);
+  const auto text_of = [](int tokens) {
+    return " -f " + kModel + "/eval.txt --tokens " + std::to_string(tokens) + " --ctx 48";
+  };
   for (const std::size_t columns : {50, 80}) {
     const std::string made = directory.file("made-" + std::to_string(columns));
     for (const std::string& words :
-         {"inspect " + kModel, "doctor " + kModel, std::string("version"), std::string("lab list"),
+         {"inspect " + kModel,
+          "inspect --tensors " + kModel,
+          "doctor " + kModel,
+          std::string("version"),
+          std::string("lab list"),
           "plan " + kModel + budget,
           "run " + kModel + " --tokens 1,2 -n 2 --temp 0 --ignore-eos --show-experts" + budget,
           "pack " + kModel + " -o " + store + std::to_string(columns),
@@ -289,6 +296,13 @@ TEST(CommandLine, ReportsFitTheTerminal) {
           "synth " + kModel + "/config.json -o " + made + "-random",
           "trace " + kModel + " --tokens 1,2 -n 2 -o " + made + ".trace" + budget,
           "simulate --trace " + made + ".trace --cache lru --capacity 4",
+          "simulate --trace " + made + ".trace --machine slicemoe --memory-experts 8MB --shape " + kModel,
+          "profile " + store + std::to_string(columns) + " -q -o " + made + ".json",
+          "simulate --trace " + made + ".trace --profile " + made +
+              ".json --preset zipmoe --memory-experts 8MiB",
+          "pack " + kModel + " --slices 4/2 -o " + made + "-sliced.sluice",
+          "calibrate " + made + "-sliced.sluice --reference " + kModel + text_of(96) + " --prefill 16",
+          "calibrate " + kModel + " --residual" + text_of(240) + " -o " + made + ".residual",
           "compare " + kModel + " --tokens 1,2 -n 2 --runs 1 --preset auto,z-accelerate" + budget}) {
       const Outcome outcome = sluice::program::run_command("COLUMNS=" + std::to_string(columns) +
                                                            " '" SLUICE_PROGRAM "' " + words);

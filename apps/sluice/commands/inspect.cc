@@ -487,6 +487,22 @@ std::string sizes_table(const Sizes& sizes, std::size_t columns) {
   return text_table(rows, columns);
 }
 
+// One line a tensor, which scripts can find; on a terminal that one of them does not fit, two.
+void print_tensors(const store::Checkpoint& checkpoint) {
+  const std::size_t columns = terminal_columns(STDOUT_FILENO, kAnyColumns);
+  std::string lines, pairs;
+  std::size_t longest = 0;
+  for (const store::TensorInfo& tensor : checkpoint.tensors()) {
+    const std::string name = printable(tensor.name);
+    const std::string line =
+        fmt::format("{:<5} {:<20} {}", dtype_name(tensor.dtype), tensor.shape_text(), name);
+    longest = std::max(longest, text_columns(line));
+    lines += line + '\n';
+    pairs += fmt::format("{}\n  {} {}\n", name, dtype_name(tensor.dtype), tensor.shape_text());
+  }
+  std::cout << '\n' << (longest <= columns ? lines : pairs);
+}
+
 void print_text(const store::Checkpoint& checkpoint, const Model& model, const Report& report, bool tensors) {
   const model::ModelConfig& config = model.config;
   const std::size_t columns = terminal_columns(STDOUT_FILENO);
@@ -517,13 +533,9 @@ void print_text(const store::Checkpoint& checkpoint, const Model& model, const R
               << '\n';
   if (checkpoint.packed())
     std::cout << wrapped_text("The last two rows count padding and metadata.", columns) << '\n';
-  for (const std::string& name : model.ignored) std::cout << "not computed with: " << printable(name) << '\n';
-  if (!tensors) return;
-  std::cout << '\n';
-  for (const store::TensorInfo& tensor : checkpoint.tensors()) {
-    std::cout << fmt::format("{:<5} {:<20} {}\n", dtype_name(tensor.dtype), tensor.shape_text(),
-                             printable(tensor.name));
-  }
+  for (const std::string& name : model.ignored)
+    std::cout << wrapped_text("not computed with: " + printable(name), columns) << '\n';
+  if (tensors) print_tensors(checkpoint);
 }
 
 void inspect(const Options& options) {
