@@ -62,6 +62,19 @@ TEST(Compare, BytesReadInVainStandApart) {
   EXPECT_THAT(run(compare).out, HasSubstr("  read/token     in vain  hits  "));
 }
 
+// The help says so.
+TEST(Compare, FiguresStandSideBySideWhereTheyFit) {
+  const std::string compare =
+      " '" SLUICE_PROGRAM "' compare " + kModel + " --tokens 1,2 -n 2 --runs 1 -q --preset auto,z-accelerate";
+  const Outcome wide = sluice::program::run_command("COLUMNS=200" + compare),
+                narrow = sluice::program::run_command("COLUMNS=80" + compare);
+  EXPECT_THAT(wide.out, AllOf(testing::StartsWith("preset "), HasSubstr(", 1 run each in turns")));
+  EXPECT_THAT(narrow.out,
+              AllOf(testing::StartsWith("auto\n  tok/s "), HasSubstr("\nz-accelerate\n  tok/s ")));
+  EXPECT_THAT(sluice::program::run_command("COLUMNS=1000 '" SLUICE_PROGRAM "' compare --help").out,
+              HasSubstr("side by side where the terminal is wide enough for the table, else one below the"));
+}
+
 class CompareLossy : public testing::Test {
  protected:
   static void SetUpTestSuite() {

@@ -417,10 +417,12 @@ std::string table_text(const Comparison& comparison, std::size_t columns) {
                     format_bytes(static_cast<Bytes>(it.of(&RunFigures::peak).high)), found_text(it.found)});
   }
   const auto line = [&](const std::string& words) { return wrapped_text(words, columns) + '\n'; };
+  const std::size_t runs = comparison.contenders.front().runs.size();
   return text_table(rows, columns) +
-         line(fmt::format("budget {}, {} threads, {} runs each in turns; medians; texts {}",
+         line(fmt::format("budget {}, {} thread{}, {} run{} each in turns; medians; texts {}",
                           format_bytes(comparison.budget), comparison.threads,
-                          comparison.contenders.front().runs.size(), texts_text(comparison))) +
+                          comparison.threads == 1 ? "" : "s", runs, runs == 1 ? "" : "s",
+                          texts_text(comparison))) +
          (comparison.routing.empty() ? "" : line("routing: " + comparison.routing)) +
          (comparison.device.empty() ? ""
                                     : line("device, emulated: no time here is a speed of this program (" +

@@ -183,7 +183,7 @@ void compare(const Options& options) {
 
 void add_compare(Command& app) {
   Command* command =
-      app.add_command("compare", "Run presets in turns under one budget and set their figures side by side");
+      app.add_command("compare", "Run presets in turns under one budget and compare their figures");
   auto options = std::make_shared<Options>();
   add_prompt_flags(*command, options->prompt);
   command->add_option(Setting::kPredict, &options->max_tokens, "Tokens to generate, greedily; at least 2")
@@ -209,7 +209,9 @@ void add_compare(Command& app) {
                     .devices = true,
                     .plays_routing = true});
   command->footer(
-      "Presets are given as a list. Tokens after an end of text are generated, too. Presets that compute "
+      "Presets are given as a list. Their figures stand side by side where the terminal is wide enough for "
+      "the "
+      "table, else one below the other. Tokens after an end of text are generated, too. Presets that compute "
       "alike "
       "must give one text, else the command fails; what lossy ones change is reported.\n"
       "Examples:\n"
