@@ -13,8 +13,11 @@ request=(-p "The old king looked at his daughter and said" -n 120 --seed 7)
 
 bold="" plain=""
 [[ ! -t 1 || -n ${NO_COLOR:-} ]] || bold=$'\033[1m' plain=$'\033[0m'
-columns=$([[ -t 1 ]] && tput cols 2>/dev/null || echo 200)
-say() { printf '\n%s%s%s\n' "$bold" "$(fold -s -w "$columns" <<<"$*")" "$plain"; }
+columns=200
+{ [[ ! -t 3 ]] || columns=$(stty size <&3 | cut -d ' ' -f 2); } 3>&1  # in $( ) descriptor 1 is no terminal
+((columns > 0)) || columns=80
+folded() { fold -s -w "$columns" <<<"$*"; }
+say() { printf '\n%s%s%s\n' "$bold" "$(folded "$*")" "$plain"; }
 
 mkdir -p build/demo
 
@@ -43,7 +46,7 @@ say "4. Comparing the texts"
 "$sluice" run "$store" "${request[@]}" --quiet --memory "$budget" >build/demo/limited.txt
 "$sluice" run "$store" "${request[@]}" --quiet >build/demo/unlimited.txt
 if ! cmp build/demo/limited.txt build/demo/unlimited.txt; then
-  echo "They differ. That is a defect; please report it with both texts (build/demo/*.txt)."
+  folded "They differ. That is a defect; please report it with both texts (build/demo/*.txt)."
   exit 1
 fi
-echo "They are equal: the budget changed how much memory was used, and no bit of the answer."
+folded "They are equal: the budget changed how much memory was used, and no bit of the answer."
