@@ -265,6 +265,36 @@ TEST(CommandLine, PolicyFlagsAreWhereTheyAct) {
   expect_usage_error("profile m --preset zipmoe", "unknown flag --preset");
 }
 
+// A plan has no tokens to decide about. The command line of a run can be planned all the same.
+TEST(CommandLine, PlanNamesPolicyFlagsThatChangeNoPlanInOneLine) {
+  const std::string help = sluice("plan --help").out, of_run = sluice("run --help").out;
+  const std::string words = words_of(help);
+  const std::size_t line =
+      words.find("Accepted as in run, without effect here: --low-view, --critical, --theta, ");
+  ASSERT_NE(line, std::string::npos) << help;
+  for (const char* flag :
+       {"--critical", "--theta", "--critical-count", "--low-view", "--lsb-miss", "--lsb-reserve", "--warmup",
+        "--kappa", "--rho", "--miss-rate", "--lambda", "--eta", "--cumsum-p", "--alpha", "--merge",
+        "--renorm", "--resident", "--top-j"}) {
+    const std::string entry = "\n  " + std::string(flag) + ' ';
+    EXPECT_NE(of_run.find(entry), std::string::npos) << flag;
+    EXPECT_EQ(help.find(entry), std::string::npos) << flag;
+    EXPECT_NE(words.find(flag, line), std::string::npos) << flag;
+  }
+  for (const char* flag : {"--router", "--precision", "--constraint", "--max-loss", "--activations"})
+    EXPECT_NE(help.find("\n  " + std::string(flag) + ' '), std::string::npos) << flag;
+  EXPECT_EQ(sluice("plan " + kModel + " --router smoe --alpha 0.3 --memory " + memory(40)).code, 0);
+}
+
+TEST(CommandLine, CompareSaysWhatItDoesInsteadOfSampling) {
+  for (const char* flag : {"--temp", "--top-k", "--top-p", "--min-p", "--repeat-penalty"})
+    expect_usage_error(
+        "compare m -p a " + std::string(flag) + " 1",
+        "compare: the command has no flag " + std::string(flag) +
+            "; expected no sampling: each preset takes the likeliest token, so that texts can be "
+            "compared; leave it out");
+}
+
 // In this order, since later commands take what earlier ones make.
 TEST(CommandLine, ReportsFitTheTerminal) {
   const ::sluice::testing::ScratchDirectory directory;

@@ -189,6 +189,9 @@ void add_compare(Command& app) {
   command->add_option(Setting::kPredict, &options->max_tokens, "Tokens to generate, greedily; at least 2")
       ->show_default()
       ->check(whole_number(Setting::kPredict, 2, 1 << 20));
+  command->lacks(
+      {Setting::kTemperature, Setting::kTopK, Setting::kTopP, Setting::kMinP, Setting::kRepeatPenalty},
+      "no sampling: each preset takes the likeliest token, so that texts can be compared");
   command->add_option(Setting::kRuns, &options->runs, "Runs of each preset, in turns")
       ->show_default()
       ->check(whole_number(Setting::kRuns, 1, 1000));

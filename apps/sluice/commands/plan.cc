@@ -318,6 +318,13 @@ void add_plan(Command& app) {
        .router = "all but exact change the text; prompts are routed exactly",
        .context = "Most tokens to plan for (see " + Setting::kTokens + "); default: the model's maximum",
        .devices = true});
+  // What these decide, they decide token by token, and a plan has no tokens.
+  command->without_effect(
+      {Setting::kCritical, Setting::kTheta, Setting::kCriticalCount, Setting::kLowView, Setting::kLsbMiss,
+       Setting::kLsbReserve, Setting::kWarmup, Setting::kKappa, Setting::kRho, Setting::kMissRate,
+       Setting::kLambda, Setting::kEta, Setting::kCumsumP, Setting::kAlpha, Setting::kMerge, Setting::kRenorm,
+       Setting::kResident, Setting::kTopJ},
+      "run");
   command->footer(
       "Flags of policies are those of run, and are planned for as a run would take them.\n"
       "Examples:\n"

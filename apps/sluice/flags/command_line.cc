@@ -189,6 +189,7 @@ struct Command::State {
   const SettingNames* names = nullptr;
   std::string name, summary, version, footer;
   std::string choice;  // heading of flags of which one must be given
+  std::vector<std::pair<std::vector<Setting>, std::string>> lacking;  // with what the command does instead
   std::vector<std::unique_ptr<Command>> commands;
   std::vector<std::pair<std::size_t, std::unique_ptr<Command>>> choices;  // with the flags declared before
   std::vector<std::unique_ptr<Flag>> flags;
@@ -201,6 +202,8 @@ struct Command::State {
   std::string help_command() const { return "`sluice " + prefix() + help_flag() + '`'; }
   std::string asks_for_help() const { return help_command() + " explains the usage"; }
   std::string prefix() const { return program ? "" : name + ' '; }
+  // What the command does instead of having that flag; empty: nobody has said it.
+  std::string instead_of(const std::string& flag) const;
 
   // Error(kUsage) for what the library would take for something else.
   void check_words(const Words& words) const;
@@ -278,6 +281,20 @@ Flag* Command::add_flag(Setting setting, bool& target, const std::string& help) 
   Flag* flag = keep(names, setting, help);
   flag->state_->option = state_->app->add_flag(names, target);
   return flag;
+}
+
+void Command::without_effect(const std::vector<Setting>& settings, const std::string& command) {
+  for (const Setting setting : settings) {
+    const auto flag = std::find_if(state_->flags.begin(), state_->flags.end(),
+                                   [&](const auto& one) { return one->state_->setting == setting; });
+    SLUICE_CHECK(flag != state_->flags.end(), state_->flags_of(setting));
+    (*flag)->without_effect();
+    (*flag)->state_->help.acts = "in " + command;
+  }
+}
+
+void Command::lacks(std::vector<Setting> settings, const std::string& instead) {
+  state_->lacking.emplace_back(std::move(settings), instead);
 }
 
 void Command::version(const std::string& text) {
@@ -400,6 +417,15 @@ void Command::State::check_complete() const {
   }
 }
 
+std::string Command::State::instead_of(const std::string& flag) const {
+  for (const auto& [settings, instead] : lacking)
+    for (const Setting setting : settings) {
+      const Words all = split_names(flags_of(setting));
+      if (std::find(all.begin(), all.end(), flag) != all.end()) return instead;
+    }
+  return "";
+}
+
 Error Command::State::refused(const Words& words, const Words& remaining, const std::string& cause) const {
   const std::vector<const Flag::State*> all = all_flags();
   // A misspelt flag is the likelier mistake than what its absence led to.
@@ -410,7 +436,12 @@ Error Command::State::refused(const Words& words, const Words& remaining, const 
       for (const std::string& name : split_names(flag->help.names))
         if (name.starts_with("--")) known.push_back(name);
     const std::string unknown = word.substr(0, word.find('='));
-    const std::string meant = nearest(unknown, known);
+    const std::string meant = nearest(unknown, known), instead = instead_of(unknown);
+    if (!instead.empty())
+      return Error(ErrorKind::kUsage, "the command has no flag " + unknown)
+          .in(name)
+          .expected(instead)
+          .fix("leave it out");
     return Error(ErrorKind::kUsage, "unknown flag " + unknown)
         .in(program ? "" : name)
         .expected("a flag that " + help_command() + " lists")

@@ -66,6 +66,11 @@ class Command {
   Flag* add_option(Setting setting, FlagTarget target, const std::string& help);
   Flag* add_flag(Setting setting, bool& target, const std::string& help);
   Flag* add_argument(const std::string& word, FlagTarget target, const std::string& help);  // by its place
+  // Flags of this command that are accepted as in that one, and do nothing here: the help says so.
+  // REQUIRES: they were added
+  void without_effect(const std::vector<Setting>& settings, const std::string& command);
+  // Flags of other commands that this one does not have, and what it does instead: said to whoever gives one.
+  void lacks(std::vector<Setting> settings, const std::string& instead);
   // Flags of which exactly one must be given, under a heading of their own.
   Command* add_choice(const std::string& title);
   void version(const std::string& text);  // what the flag for it prints

@@ -1,6 +1,7 @@
 #include "flags/help_text.h"
 
 #include <algorithm>
+#include <map>
 #include <sstream>
 #include <string_view>
 
@@ -94,12 +95,14 @@ std::string usage(const HelpCommand& command, std::size_t columns) {
 std::string help_text(const HelpCommand& command, std::size_t columns) {
   std::string lines = wrapped_text(command.text, columns) + '\n' + usage(command, columns);
   std::vector<std::string> groups;
-  std::string without_effect;
+  std::map<std::string, std::string> without_effect;  // flags, by where else they are accepted
   for (const HelpFlag& flag : command.flags) {
-    if (!flag.effective)
-      without_effect += (without_effect.empty() ? "" : ", ") + flag.names;
-    else if (std::find(groups.begin(), groups.end(), flag.group) == groups.end())
+    if (!flag.effective) {
+      std::string& names = without_effect[flag.acts];
+      names += (names.empty() ? "" : ", ") + flag.names;
+    } else if (std::find(groups.begin(), groups.end(), flag.group) == groups.end()) {
       groups.push_back(flag.group);
+    }
   }
   std::stable_partition(groups.begin(), groups.end(), [](const std::string& group) { return group.empty(); });
   for (const std::string& group : groups) {
@@ -107,10 +110,8 @@ std::string help_text(const HelpCommand& command, std::size_t columns) {
     for (const HelpFlag& flag : command.flags)
       if (flag.effective && flag.group == group) lines += entry(what_it_takes(flag), flag.text, columns);
   }
-  if (!without_effect.empty())
-    lines += '\n' +
-             wrapped_text("Accepted as in every command, without effect here: " + without_effect, columns) +
-             '\n';
+  for (const auto& [acts, names] : without_effect)
+    lines += '\n' + wrapped_text("Accepted as " + acts + ", without effect here: " + names, columns) + '\n';
   if (!command.commands.empty()) {
     lines += "\nCommands:\n";
     for (const HelpCommand& each : command.commands) lines += entry(each.name, each.text, columns);

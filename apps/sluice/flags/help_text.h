@@ -14,7 +14,8 @@ struct HelpFlag {
   std::string text;
   std::string group;  // its heading; empty: an argument, which stands first
   bool required = false;
-  bool effective = true;  // else accepted, and does nothing
+  bool effective = true;                  // else accepted, and does nothing
+  std::string acts = "in every command";  // of such a flag: where else it is accepted
 };
 
 struct HelpCommand {
