@@ -182,8 +182,8 @@ void add_device_choice(Command& command, EngineFlags& flags, const std::string& 
       ->group(kDeviceGroup);
   command
       .add_option(Setting::kDenseOn, &flags.dense_on,
-                  "Dense weights and the key/value cache are, and attention is computed, on the: host (the "
-                  "default), device, auto (the device where they fit)")
+                  "Where dense weights and the key/value cache are, and attention is computed: host (the "
+                  "default), device, or auto (the device if they fit there)")
       ->group(kDeviceGroup);
   command
       .add_option(

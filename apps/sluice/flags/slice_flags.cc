@@ -114,8 +114,8 @@ void add_slice_flags(Command& command, SliceFlags& flags) {
   command
       .add_option(
           Setting::kRho, &flags.rho,
-          "LSB slices an MSB slice that outlive the prompt; default: 0.5, at high precision 1, at low "
-          "0")
+          "LSB slices that stay in memory after the prompt, at most, for each MSB slice there (0.5: one for "
+          "two); default: 0.5, at high precision 1, at low 0")
       ->group(slices);
   command
       .add_option(Setting::kConstraint, &flags.constraint,
