@@ -55,7 +55,7 @@ TEST(Windows, ThatOverlapScoreEachTokenButTheFirstOnce) {
   }
 }
 
-// docs/architecture.md: each window from its second token, the last window if it has two.
+// docs/eval.md: a window is scored from its second token on, so that a last window of one token is left out.
 TEST(Windows, ThatDoNotOverlapScoreFromTheSecondToken) {
   const std::vector<Window> windows = cut_windows(9, 4, 4);
   ASSERT_EQ(windows.size(), 2u);  // the ninth token is alone

@@ -75,10 +75,10 @@ struct SecondUnit {
   // slices or whole layers.
   std::function<std::vector<std::unique_ptr<experts::Residency>>(const experts::ExpertSizes&)>
       make_residencies = {};
-  experts::DeviceCosts costs = {};  // that its caches and the placement are decided with
-  // What is copied there ahead, with caches alone; empty: nothing. At most so many experts of a layer.
+  experts::DeviceCosts costs = {};  // its caches and the placement decide by them
+  // Chooses what is copied there ahead; only with caches. Empty: nothing is.
   std::function<std::unique_ptr<experts::Prefetch>()> make_prefetch = {};
-  std::uint32_t prefetch_size = 0;
+  std::uint32_t prefetch_size = 0;                    // the most experts of a layer that are copied ahead
   experts::Tiers tiers = experts::Tiers::kInclusive;  // kExclusive with caches alone
 };
 

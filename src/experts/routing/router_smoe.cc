@@ -46,8 +46,8 @@ class SmoeRouter final : public Router {
   std::string name() const override { return "smoe"; }
 
  private:
-  // own_sets_, and what the choice is made from: the tokens that are decoded, with their scores and what
-  // may be selected.
+  // Writes the model's own choice of every token to own_sets_, and to the other lists the tokens that are
+  // decoded, their scores, and which experts they may select.
   void collect(const ScoresView& view) {
     decoded_.clear();
     scores_.clear();

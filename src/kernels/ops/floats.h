@@ -12,7 +12,8 @@
 
 namespace sluice::kernels {
 
-// fp32 numbers in the memory of a unit. Plain value, non-owning; how many there are, who uses them says.
+// fp32 numbers in the memory of a unit. Plain value, non-owning; it does not say how many there are: the
+// operation that takes it does.
 struct Floats {
   device::Address at;
   explicit operator bool() const { return static_cast<bool>(at); }

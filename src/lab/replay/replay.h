@@ -43,7 +43,7 @@ enum class CapacityUnit { kExperts, kBytes };
 
 struct ReplaySettings {
   std::string cache;
-  // KLayer: one cache per layer, each with its own events; else one cache for all
+  // kLayer: one cache per layer, each with its own events; kGlobal: one cache for all layers.
   Scope scope = Scope::kLayer;
   CapacityUnit unit = CapacityUnit::kExperts;
   std::uint64_t capacity = 0;  // capacity of each cache
