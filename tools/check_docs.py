@@ -5,8 +5,8 @@
 
 Checked are relative links of Markdown files with their #sections; `docs/X.md` anywhere in sources, tools and pages; sections that are
 cited with a page, as in `docs/X.md, "Errors"` or `docs/X.md, section 4.1`; and sections of the specification (`SPEC §1.7`). In Markdown
-files no sentence begins with "Of" (CONTRIBUTING.md), and no line has more than 200 columns, except in tables and examples. Prints one line
-for each fault and fails if there is one.
+files no sentence begins with "Of" (CONTRIBUTING.md), and no line has more than 200 columns, except in tables and examples. The tour,
+docs/architecture.md, has at most 150 lines. Prints one line for each fault and fails if there is one.
 """
 import os
 import re
@@ -20,6 +20,7 @@ PAGE = re.compile(r"(?<![\w/.-])docs/[\w./-]+?\.(?:md|svg|png)\b")
 # A page by its path or, in docs/, by its name alone; behind it, maybe through the bracket of a link, one section or two.
 SECTION = re.compile(r"(?<![\w/-])((?:docs/)?[\w-]+\.md)`?\)?,? (?:\"([^\"\n]{3,80})\"|sections? (\d+(?:\.\d+)?)(?: and (\d+(?:\.\d+)?))?)")
 MOST_COLUMNS = 200
+MOST_LINES = {"docs/architecture.md": 150}  # a tour; what is longer has a page of its own
 OF = re.compile(r"(?<!\")\bOf\b(?!\")")  # a capital stands nowhere else than where a sentence begins
 SPEC = re.compile(r"\bSPEC(?:\.md)?(?:\]\(SPEC\.md\))? ?§ ?(\d+(?:\.\d+)?)")
 
@@ -96,6 +97,9 @@ def prose_faults(name, text):
             yield f'{name}:{number}: a sentence begins with "Of": name its subject first'
         if len(line) > MOST_COLUMNS and not line.lstrip().startswith("|"):
             yield f"{name}:{number}: has {len(line)} columns: break it behind at most {MOST_COLUMNS}"
+    lines = text.count("\n")
+    if lines > MOST_LINES.get(name, lines):
+        yield f"{name}: has {lines} lines: move detail to the page of its subject until it has at most {MOST_LINES[name]}"
 
 
 def cited_faults(name, text, pages):

@@ -69,6 +69,12 @@ class Check(unittest.TestCase):
         for kept in (f"| {just} |", f"  | {just} |", f"    {just}", f"```\n{just}x\n```"):
             self.assertEqual(self.faults(**{"README.md": kept + "\n"}), [], kept[:9])
 
+    def test_the_tour_stays_short(self):
+        lines = "a\n" * 150
+        self.assertEqual(self.faults(**{"docs_architecture.md": lines, "docs_other.md": lines + "b\n"}), [])
+        self.assertEqual(self.faults(**{"docs_architecture.md": lines + "b\n"}),
+                         ["docs/architecture.md: has 151 lines: move detail to the page of its subject until it has at most 150"])
+
     def test_every_page_and_section_that_this_repository_cites_is_there(self):
         self.assertEqual(list(check_docs.faults(ROOT)), [])
 
