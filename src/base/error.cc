@@ -86,6 +86,43 @@ std::string error_text(const Error& error, NamedBy by, const SettingNames& names
 
 namespace {
 
+struct CallRow {
+  std::string_view call, failed;
+};
+
+// What a user calls the failure of a call, behind the name of the file.
+constexpr CallRow kCalls[] = {
+    {"open", "cannot be opened"},
+    {"opendir", "cannot be opened"},
+    {"create", "cannot be made"},
+    {"mkdir", "the directory cannot be made"},
+    {"mkdtemp", "the directory cannot be made"},
+    {"read", "cannot be read"},
+    {"readdir", "the names in it cannot be read"},
+    {"write", "cannot be written"},
+    {"fsync", "cannot be brought to the disk"},
+    {"fdatasync", "cannot be brought to the disk"},
+    {"close", "cannot be closed"},
+    {"rename", "cannot be renamed"},
+    {"remove", "cannot be removed"},
+    {"unlink", "cannot be removed"},
+    {"rmdir", "cannot be removed"},
+    {"truncate", "cannot be cut"},
+    {"ftruncate", "cannot be cut"},
+    {"chmod", "its permissions cannot be set"},
+    {"lock", "cannot be locked"},
+    {"flock", "cannot be locked"},
+    {"stat", "cannot be looked at"},
+    {"fstat", "cannot be looked at"},
+    {"statvfs", "the free space of its disk cannot be told"},
+};
+
+std::string what_failed(std::string_view call) {
+  for (const CallRow& row : kCalls)
+    if (row.call == call) return std::string(row.failed);
+  return std::string(call) + " failed";
+}
+
 // The usual remedy for a failure of this kind; a caller that knows a better one overwrites it.
 std::string usual_fix(std::string_view call, int errno_value) {
   const bool makes = call == "create" || call == "mkdir" || call == "rename" || call == "write";
@@ -130,9 +167,8 @@ std::string usual_fix(std::string_view call, int errno_value) {
 
 Error io_error(std::string_view call, std::string_view path, int errno_value) {
   const bool missing = errno_value == ENOENT || errno_value == ENOTDIR;
-  Error error(missing ? ErrorKind::kNotFound : ErrorKind::kIo,
-              std::string(call) + " failed: " + std::strerror(errno_value));
-  error.in(path).fix(usual_fix(call, errno_value));
+  Error error(missing ? ErrorKind::kNotFound : ErrorKind::kIo, what_failed(call));
+  error.in(path).found(std::strerror(errno_value)).fix(usual_fix(call, errno_value));
   return error;
 }
 

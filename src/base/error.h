@@ -56,7 +56,8 @@ class Error : public std::exception {
   std::string text_;
 };
 
-// Error(kIo) with the text of `errno_value`, e.g. io_error("open", path, errno).
+// What a call of the system could not do with `path`, e.g. io_error("open", path, errno): "cannot be opened",
+// found the text of `errno_value`. Error(kIo), or (kNotFound) where something is not there.
 Error io_error(std::string_view call, std::string_view path, int errno_value);
 
 [[noreturn]] void check_failed(const char* expression, const char* file, int line, const std::string& values);

@@ -73,15 +73,24 @@ TEST(Error, OfTheSystemIsNotFoundOrIo) {
   EXPECT_EQ(io_error("open", "f", ENOTDIR).kind(), ErrorKind::kNotFound);
   const Error e = io_error("read", "f", EIO);
   EXPECT_EQ(e.kind(), ErrorKind::kIo);
-  EXPECT_EQ(e.message(), "read failed: Input/output error");
+  EXPECT_EQ(e.message(), "cannot be read");
+  EXPECT_EQ(e.found_text(), "Input/output error");
 }
 
 TEST(Error, OfTheSystemSaysWhatToDo) {
   EXPECT_STREQ(io_error("open", "f", ENOENT).what(),
-               "f: open failed: No such file or directory; check the name");
+               "f: cannot be opened; found No such file or directory; check the name");
   EXPECT_STREQ(
       io_error("mkdir", "d/e", ENOENT).what(),
-      "d/e: mkdir failed: No such file or directory; make its directory first, or choose another place");
+      "d/e: the directory cannot be made; found No such file or directory; make its directory first, or "
+      "choose another place");
+  EXPECT_STREQ(
+      io_error("statvfs", "d", EACCES).what(),
+      "d: the free space of its disk cannot be told; found Permission denied; check the permissions of the "
+      "file and of the directories that lead to it");
+  EXPECT_STREQ(
+      io_error("mmap", "f", ENODEV).what(),
+      "f: mmap failed; found No such device; check the file, its disk and its file system (kernel log)");
   for (const char* call : {"open", "create", "mkdir", "write"}) {
     for (int number = 1; number < 134; ++number) {
       const std::string text = io_error(call, "f", number).what();
@@ -89,7 +98,7 @@ TEST(Error, OfTheSystemSaysWhatToDo) {
     }
   }
   EXPECT_STREQ(io_error("open", "f", EACCES).fix("ask its owner").what(),
-               "f: open failed: Permission denied; ask its owner");
+               "f: cannot be opened; found Permission denied; ask its owner");
 }
 
 TEST(ErrorDeathTest, AFailedCheckPrintsExpressionPlaceAndValues) {
