@@ -48,6 +48,41 @@ TEST_F(OutputFileTest, OneThatCannotBeMadeIsRefusedBeforeAnythingIsLoaded) {
   }
 }
 
+// The model is missing, too, as above.
+TEST_F(OutputFileTest, ADirectoryThatCannotBeMadeIsRefusedBeforeAnythingIsRead) {
+  std::ofstream(file("old")) << "kept";
+  const std::pair<std::string, std::string> places[] = {
+      {kNowhere,
+       kNowhere + ": the directory cannot be made; found No such file or directory; choose another place"},
+      {file("old"), file("old") + ": exists already; expected a name that nothing has, found a file"},
+      {file("no/such"),
+       file("no") + ": no such directory; expected a directory to write such in, found nothing"}};
+  for (const auto& [place, message] : places)
+    for (const std::string& command :
+         {"pack " + file("no-model"), "unpack " + file("no-model"), "synth " + file("no-model/config.json"),
+          "quantise " + file("no-model")}) {
+      const Outcome outcome = run(command + " -o " + place);
+      EXPECT_EQ(outcome.code, 1) << command;
+      EXPECT_NE(outcome.err.find(message), std::string::npos) << command << "\n" << outcome.err;
+      EXPECT_EQ(files(), 1u) << command;
+    }
+}
+
+// A file system of 16 pages.
+TEST_F(OutputFileTest, ACopyThatHasNoRoomIsToldBeforeTheWork) {
+  const std::string place = file("small");
+  fs::create_directory(place);
+  std::ofstream(file("mount")) << "mount -t tmpfs -o size=64k none " << place << " || exit 99\n'"
+                               << SLUICE_PROGRAM << "' quantise " << kModel << " -o " << place
+                               << "/copy\necho $? $(ls " << place << ")\n";
+  const Outcome outcome = sluice::program::run_command("unshare -rm sh " + file("mount"));
+  if (outcome.code == 99 || outcome.err.starts_with("unshare"))
+    GTEST_SKIP() << "FILE SYSTEMS CANNOT BE MOUNTED HERE: a small one is not checked";
+  EXPECT_EQ(outcome.out, "1\n");
+  EXPECT_NE(outcome.err.find("copy.partial: not enough free space; expected "), std::string::npos)
+      << outcome.err;
+}
+
 TEST_F(OutputFileTest, OneThatIsThereAndIsNotReplacedIsRefusedBeforeAnythingIsLoaded) {
   std::ofstream(file("old")) << "kept";
   for (const std::string& command :

@@ -137,10 +137,19 @@ TEST_F(StandardStreams, AFullDiskIsToldBeforeTheWork) {
        {"run " + kModel + " -p Once" + answer + " --json", "run " + kModel + " -p Once -p A" + answer,
         "run " + kModel + " -p Once" + answer, "eval " + kModel + " -f " + kModel + "/eval.txt" + slow,
         "eval " + kModel + " -f " + kModel + "/eval.txt --json" + slow,
-        "compare " + kModel + " -p Once -n 1000 --runs 1000 --preset auto" + slow}) {
+        "compare " + kModel + " -p Once -n 1000 --runs 1000 --preset auto" + slow,
+        "trace " + kModel + " -p Once -n 4000 --ignore-eos --json -o " + file("made") + slow,
+        "profile " + kModel + " --repeats 1000 --json -o " + file("made") + slow,
+        "calibrate " + store() + " --residual -f " + kModel + "/eval.txt --json -o " + file("made") + slow,
+        "pack " + kModel + " --json -o " + file("made"), "unpack " + store() + " --json -o " + file("made"),
+        "synth " + kModel + "/config.json --json -o " + file("made"),
+        "quantise " + kModel + " --json -o " + file("made"),
+        "forward " + kModel + " --tokens 1,2 --json -o " + file("made") + slow}) {
     const Outcome full = run_command("timeout 30 '" SLUICE_PROGRAM "' " + call + " -q >/dev/full");
     EXPECT_EQ(full.code, kFailed) << call;
     EXPECT_EQ(full.err, kFull) << call;
+    // What has begun would have left something.
+    for (const char* const made : {"made", "made.partial"}) EXPECT_FALSE(fs::exists(file(made))) << call;
   }
 }
 

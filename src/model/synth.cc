@@ -153,9 +153,8 @@ class TemporaryDirectory {
 
 void check_target(const SynthPlan& plan, const std::string& directory) {
   std::error_code error;
-  if (fs::exists(fs::symlink_status(directory, error))) {
-    throw Error(ErrorKind::kInvalid, "already exists").in(directory).fix("remove it or choose another name");
-  }
+  if (fs::exists(fs::symlink_status(directory, error))) throw name_is_taken(directory);
+  check_directory_of(directory);
   const Bytes free = free_space(TemporaryDirectory::parent_of(directory)), needed = plan.bytes + kOtherBytes;
   if (free < needed) {
     const ComparedBytes sizes = compared_bytes(needed, free);

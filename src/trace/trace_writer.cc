@@ -193,6 +193,7 @@ void TraceWriter::begin_run(const Json& run) {
   put(std::span<const char>(text));
   end_record();
   hand_over();
+  out_->cut(written_);  // waits until the file has it: a full disk is told before the first step
   first_sequence_ = sequences_;
   step_is_whole();
 }

@@ -33,6 +33,7 @@ class TraceWriter {
   // open_trace if it cannot be read.
   static TraceWriter resume(const std::string& path, const TraceHeader& header);
 
+  // Returns when the file has what it holds so far, so that a disk without room is told before the steps.
   void begin_run(const Json& run);
   // Sequences are numbered from 0 within this run, in order of appearance.
   void begin_step(TracePhase phase, std::span<const SequenceMark> sequences,

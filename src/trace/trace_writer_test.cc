@@ -75,6 +75,16 @@ TEST(TraceWriter, WriterMakesTheBytesOfVersion2WhereThereIsMoreThanRouting) {
   EXPECT_EQ(content_of(scratch.file("a.trace")), small_file_2());
 }
 
+// So that a disk without room is told before the first step.
+TEST(TraceWriter, TheFileHasItsHeaderWhenARunBegins) {
+  const ScratchDirectory scratch;
+  TraceWriter writer = TraceWriter::create(scratch.file("a.trace"), small_header());
+  writer.begin_run(Json::parse(kRunJson));
+  const std::string begun = content_of(scratch.file("a.trace"));
+  EXPECT_GT(begun.size(), std::string(kRunJson).size());
+  EXPECT_TRUE(small_file().starts_with(begun));
+}
+
 TEST(TraceWriter, ARunGivenUpWithoutAStepLeavesWhatWasThere) {
   const ScratchDirectory scratch;
   const std::string path = scratch.file("a.trace");

@@ -151,6 +151,7 @@ void calibrate(const Options& options) {
         .in(Setting::kCtx)
         .expected(fmt::format("at most {}", open.model.config.max_positions))
         .found(std::to_string(settings.windows.window));
+  check_output();
   settings.engine = engine_options(flags);
   settings.engine.positions = settings.windows.window;
   settings.state = options.state;

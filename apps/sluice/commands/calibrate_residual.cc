@@ -107,6 +107,7 @@ void calibrate_residual(const EngineFlags& flags, const ResidualRequest& request
         .in(Setting::kCtx)
         .expected(fmt::format("at most {}", open.model.config.max_positions))
         .found(std::to_string(settings.window));
+  check_output();
   settings.engine = engine_options(flags);
   settings.engine.residual = nullptr;  // an older one
   if (open.checkpoint->slices()) settings.engine.precision = experts::PrecisionMode::kHigh;

@@ -26,6 +26,7 @@
 #include "store/checkpoint.h"
 #include "streams/interrupt.h"
 #include "streams/standard_error.h"
+#include "streams/standard_output.h"
 
 namespace sluice::app {
 namespace {
@@ -112,6 +113,7 @@ void forward(const Options& options) {
           .fix(flags.context != 0 ? "give fewer tokens, or raise " + Setting::kContext
                                   : "give fewer tokens: the model takes no more");
   }
+  if (flags.json) check_output();
   settings.positions = tokens.size();
   settings.encoder_positions = encoder_tokens.size();
   engine::Engine engine(*open.checkpoint, open.model, engine::resolve(settings, *open.checkpoint, open.model),

@@ -24,6 +24,7 @@
 #include "command.h"
 #include "flags/common_flags.h"
 #include "flags/number_range.h"
+#include "flags/output_path.h"
 #include "flags/work_memory.h"
 #include "model/pack_plan.h"
 #include "report/progress.h"
@@ -33,6 +34,7 @@
 #include "store/source/store_checkpoint.h"
 #include "streams/interrupt.h"
 #include "streams/standard_error.h"
+#include "streams/standard_output.h"
 #include "streams/terminal_columns.h"
 #include "tokenizer/store_tokenizer.h"
 
@@ -84,7 +86,9 @@ void check_codec(const std::string& codec, std::optional<int> level) {
   } else if (level) {
     throw Error(ErrorKind::kUsage, "codec native has no levels")
         .in(Setting::kLevel)
-        .fix("leave " + Setting::kLevel + " out");
+        .expected("no level, or a codec that has some: " + codec_levels())
+        .found(std::to_string(*level))
+        .fix("leave " + Setting::kLevel + " out, or choose such a codec");
   }
 }
 
@@ -109,7 +113,9 @@ store::DenseRounding parse_dense(const std::string& text, bool sliced) {
   if (!sliced)
     throw Error(ErrorKind::kUsage, "dense weights of 8 bits belong to a store with sliced experts")
         .in(Setting::kDense)
-        .fix("give " + Setting::kSlices + ", too");
+        .expected(Setting::kSlices + " beside int8, or exact")
+        .found("int8 alone")
+        .fix("give " + Setting::kSlices + ", too, or leave " + Setting::kDense + " out");
   return store::DenseRounding::kInt8;
 }
 
@@ -157,12 +163,14 @@ void pack(const Options& options) {
   pack.interrupted = interrupted;
 
   store::check_patterns(options.model, options.exclude);
+  check_new_directory(options.output);
   const auto checkpoint = store::open_directory(options.model, options.exclude);
   if (!checkpoint->find_file("config.json") && std::filesystem::exists(options.model + "/config.json"))
     throw Error(ErrorKind::kUsage, "a store without the model's config.json could not be run")
         .in(Setting::kExclude)
         .found("patterns that leave it out")
         .fix("let them keep config.json");
+  if (options.common.json || !options.common.quiet) check_output();
   const store::PackPlan plan = model::pack_plan(*checkpoint);
   pack.memory = work_memory(options.common.memory, "pack");  // the model's tables exist by now
   store::PackResult result;

@@ -24,6 +24,7 @@
 #include "store/sidecar/sidecar.h"
 #include "streams/interrupt.h"
 #include "streams/played_routing.h"
+#include "streams/standard_output.h"
 #include "streams/terminal_columns.h"
 
 namespace sluice::app {
@@ -104,6 +105,7 @@ void profile(const Options& options) {
         .in(Setting::kOutput)
         .expected(Setting::kOutput + " FILE.json, or a packed store, which keeps it as a sidecar");
   if (options.output.empty()) check_sidecar_place(flags.model);
+  if (flags.json || !flags.quiet) check_output();
   RecordedRouting routing;
   if (!options.trace.empty()) routing = read_routing(options.trace, open.model.config);
   settings.positions = 16;

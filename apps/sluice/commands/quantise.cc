@@ -12,12 +12,14 @@
 #include "codec/slices/quantiser_variants.h"
 #include "command.h"
 #include "flags/common_flags.h"
+#include "flags/output_path.h"
 #include "model/pack_plan.h"
 #include "report/progress.h"
 #include "store/pack/rounded_copy.h"
 #include "store/source/directory_checkpoint.h"
 #include "store/source/store_checkpoint.h"
 #include "streams/interrupt.h"
+#include "streams/standard_output.h"
 #include "streams/terminal_columns.h"
 
 namespace sluice::app {
@@ -52,7 +54,9 @@ void quantise(const Options& options) {
         .expected("one of: 8/4, 6/3, 4/2")
         .found("\"" + options.slices + "\"");
   store::check_not_packed(options.model);
+  check_new_directory(options.output);
   const auto checkpoint = store::open_directory(options.model);
+  if (options.common.json || !options.common.quiet) check_output();
   const store::PackPlan plan = model::pack_plan(*checkpoint);
   store::RoundedCopyOptions copy;
   copy.threads = static_cast<unsigned>(options.common.threads);

@@ -12,9 +12,11 @@
 #include "command.h"
 #include "flags/common_flags.h"
 #include "flags/number_range.h"
+#include "flags/output_path.h"
 #include "model/synth.h"
 #include "report/progress.h"
 #include "streams/interrupt.h"
+#include "streams/standard_output.h"
 #include "streams/terminal_columns.h"
 
 namespace sluice::app {
@@ -53,7 +55,9 @@ void synthesise(const Options& options) {
         .expected("a share from 0 to below 1")
         .found(fmt::format("{}", synth.embedding_common))
         .fix("leave the flag out for 0");
+  check_new_directory(options.output);
   const model::SynthPlan plan = model::plan_synth(options.config, synth);
+  if (options.common.json || !options.common.quiet) check_output();
   ThreadPool threads(options.common.threads != 0 ? static_cast<unsigned>(options.common.threads)
                                                  : usable_cpus());
   {

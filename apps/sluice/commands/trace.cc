@@ -31,6 +31,7 @@
 #include "streams/exit_code.h"
 #include "streams/interrupt.h"
 #include "streams/standard_error.h"
+#include "streams/standard_output.h"
 #include "streams/terminal_columns.h"
 #include "trace/trace_header.h"
 
@@ -89,6 +90,7 @@ void run(const Options& options) {
     positions = std::max(positions, positions_for(request.prompt.size(), max_tokens, flags, open));
   }
 
+  if (flags.json || !flags.quiet) check_output();
   engine_settings.positions = positions;
   engine_settings.sequences = requests.size();
   engine_settings.draws = engine::draws(requests);

@@ -13,9 +13,11 @@
 #include "base/setting.h"
 #include "command.h"
 #include "flags/common_flags.h"
+#include "flags/output_path.h"
 #include "flags/work_memory.h"
 #include "report/progress.h"
 #include "streams/interrupt.h"
+#include "streams/standard_output.h"
 #include "streams/terminal_columns.h"
 
 namespace sluice::app {
@@ -32,6 +34,8 @@ void unpack(const Options& options) {
   unpack.isa = parse_isa(options.common.isa);
   unpack.memory = work_memory(options.common.memory, "unpack");
   unpack.interrupted = interrupted;
+  check_new_directory(options.output);
+  if (options.common.json || !options.common.quiet) check_output();
   store::UnpackResult result;
   {
     ProgressOfTotal progress("unpack", progress_verbosity(options.common.quiet, options.common.json));

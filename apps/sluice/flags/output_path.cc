@@ -1,5 +1,6 @@
 #include "flags/output_path.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,21 +13,6 @@ namespace sluice::app {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string directory_of(const std::string& path) {
-  const fs::path parent = fs::path(path).parent_path();
-  return parent.empty() ? "." : parent.string();
-}
-
-void check_directory_of(const std::string& path) {
-  std::error_code ignored;
-  const std::string directory = directory_of(path);
-  if (fs::is_directory(directory, ignored)) return;
-  throw Error(ErrorKind::kNotFound, "no such directory")
-      .in(directory)
-      .expected("a directory to write " + fs::path(path).filename().string() + " in")
-      .fix("make it first, or choose another place");
-}
 
 // Makes the new file `attempt` and removes it. Errors name `path`.
 void try_to_make(const std::string& attempt, const std::string& path) {
@@ -63,6 +49,21 @@ void check_new_file(const std::string& path, std::string_view fix) {
     throw name_is_taken(path, fs::is_regular_file(status) ? fix : "choose another name");
   check_directory_of(path);
   try_to_make(path, path);
+}
+
+void check_new_directory(const std::string& path) {
+  std::string name = path;
+  while (name.size() > 1 && name.back() == '/') name.pop_back();
+  std::error_code ignored;
+  if (fs::exists(fs::symlink_status(name, ignored))) throw name_is_taken(name);
+  check_directory_of(name);
+  const std::string attempt = name + ".tmp-" + std::to_string(::getpid()) + "-0";
+  if (::mkdir(attempt.c_str(), 0777) != 0) {
+    Error error = io_error("mkdir", name, errno);
+    if (error.kind() == ErrorKind::kNotFound) error.fix("choose another place");  // its directory is there
+    throw error;
+  }
+  ::rmdir(attempt.c_str());
 }
 
 OutputDirectory::OutputDirectory(const std::string& path)

@@ -1,5 +1,5 @@
-// Checks the place of a result before the work begins: tries a file by making one, which is removed again
-// when the function returns.
+// Checks the place of a result before the work begins: tries a file or a directory by making one, which is
+// removed again when the function returns.
 #pragma once
 
 #include <string>
@@ -12,6 +12,10 @@ void check_output_path(const std::string& path);
 // For a file that is never replaced: Error(kInvalid) if the path exists; `fix` is the remedy where a regular
 // file has it.
 void check_new_file(const std::string& path, std::string_view fix = "choose another name, or remove it");
+
+// For a directory that a command makes whole or not at all, beside its final name: Error(kInvalid) if the
+// path exists, else one naming the path or its directory if no directory can be made there.
+void check_new_directory(const std::string& path);
 
 // A directory for results, with its parents. At the end it removes the directories that it has made and that
 // are still empty, so that a failure leaves nothing behind.

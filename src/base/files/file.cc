@@ -346,7 +346,11 @@ std::string read_text_file(const std::string& path, Bytes max_bytes) {
   struct stat info {};
   if (::fstat(fd, &info) != 0) throw io_error("fstat", path, errno);
   if (S_ISDIR(info.st_mode))
-    throw Error(ErrorKind::kInvalid, "not a file").in(path).found("a directory").fix("name a file in it");
+    throw Error(ErrorKind::kInvalid, "not a file")
+        .in(path)
+        .expected("a file")
+        .found("a directory")
+        .fix("name a file in it");
   const auto too_large = [&](const std::string& found) {
     return Error(ErrorKind::kInvalid, "file is too large")
         .in(path)
@@ -424,6 +428,17 @@ void sync_directory(const std::string& path) {
   // EINVAL: the file system has no such operation (some network file systems); then there is nothing to wait
   // for.
   if (error != 0 && error != EINVAL) throw io_error("fsync", path, error);
+}
+
+void check_directory_of(const std::string& path) {
+  const std::string directory = directory_of(path);
+  struct stat info {};
+  if (::stat(directory.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) return;
+  throw Error(ErrorKind::kNotFound, "no such directory")
+      .in(directory)
+      .expected("a directory to write " + path.substr(path.find_last_of('/') + 1) + " in")
+      .found(kind_at(directory))
+      .fix("make it first, or choose another place");
 }
 
 bool is_there(const std::string& path) {

@@ -91,6 +91,8 @@ std::string read_text_file(const std::string& path, Bytes max_bytes);
 void write_file_atomically(const std::string& path, std::string_view content);
 
 void sync_directory(const std::string& path);  // fsync of the directory itself
+// Error(kNotFound) naming the directory unless `path`, a file or directory to be made, has one to stand in.
+void check_directory_of(const std::string& path);
 // Whether something has this name, links followed; false also where it cannot be seen.
 bool is_there(const std::string& path);
 // What has this name, links not followed: "a file", "a directory", "a link, device, pipe or socket", or

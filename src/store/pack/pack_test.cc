@@ -244,7 +244,10 @@ TEST(Pack, RefusesWhatItCannotDo) {
   fs::create_directories(temp / "there.sluice");
   EXPECT_THAT(attempt(temp / "there.sluice", plan, tiny_options("zstd")), HasSubstr("exists already"));
   EXPECT_THAT(attempt(temp / "source/in.sluice", plan, tiny_options("zstd")), HasSubstr("inside its source"));
-  EXPECT_THAT(attempt(temp / "no/such/x.sluice", plan, tiny_options("zstd")), HasSubstr("No such file"));
+  EXPECT_THAT(
+      attempt(temp / "no/such/x.sluice", plan, tiny_options("zstd")),
+      HasSubstr("no/such: no such directory; expected a directory to write x.sluice in, found nothing; make "
+                "it first, or choose another place"));
   PackOptions levels = tiny_options("native");
   levels.level = 1;
   EXPECT_THAT(attempt(temp / "x.sluice", plan, levels), HasSubstr("native has no levels"));

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <filesystem>
 
+#include "base/compared_bytes.h"
 #include "base/error.h"
 #include "base/files/file.h"
 #include "store/format.h"
@@ -47,6 +48,7 @@ std::string parent_directory(const std::string& path) {
 void check_outside(const std::string& target, const std::string& source) {
   const std::string name = without_slashes(target);
   if (is_taken(name)) throw name_is_taken(name);
+  check_directory_of(name);
   std::error_code error;
   const fs::path from = fs::canonical(source, error);
   if (error) throw io_error("open", source, error.value());
@@ -60,6 +62,17 @@ void check_outside(const std::string& target, const std::string& source) {
     }
     if (at == at.parent_path()) return;
   }
+}
+
+void check_room(const std::string& directory, Bytes needed) {
+  const Bytes free = free_space(directory);
+  if (free >= needed) return;
+  const ComparedBytes sizes = compared_bytes(needed, free);
+  throw Error(ErrorKind::kIo, "not enough free space")
+      .in(directory)
+      .expected(sizes.expected)
+      .found(sizes.found)
+      .fix("free some space or choose another place");
 }
 
 PartialDirectory::PartialDirectory(const std::string& target,

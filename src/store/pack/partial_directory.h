@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/bytes.h"
+
 namespace sluice::store {
 
 // Holds the lock from construction to destruction (or the end of the process). Neither copyable nor movable.
@@ -39,6 +41,9 @@ class PartialDirectory {
 // Error(kInvalid) if `target` exists or would lie inside the directory `source`; (kNotFound) if `source` or
 // the parent of `target` does not exist.
 void check_outside(const std::string& target, const std::string& source);
+
+// Error(kIo) naming the directory unless its disk has room for so many bytes more.
+void check_room(const std::string& directory, Bytes needed);
 
 // Removes trailing slashes.
 std::string without_slashes(std::string path);

@@ -78,6 +78,9 @@ class Copier {
     try {
       partial_.clear();
       OutputFile::create(partial_.file(kQuantiseMarker)).close();
+      Bytes needed = 0;
+      for (const SourceFile& file : directory_.files) needed += file.size;
+      check_room(partial_.path(), needed);
       for (const SourceFile& file : directory_.files) copy(file);
       round_experts();
       partial_.publish(kQuantiseMarker);

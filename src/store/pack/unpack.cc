@@ -7,7 +7,6 @@
 #include <memory>
 #include <optional>
 
-#include "base/compared_bytes.h"
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/hash.h"
@@ -138,14 +137,7 @@ UnpackResult unpack(const std::string& store, const std::string& target, const U
   try {
     partial.clear();
     OutputFile::create(partial.file(kUnpackMarker)).close();
-    if (const Bytes free = free_space(partial.path()); free < result.bytes) {
-      const ComparedBytes sizes = compared_bytes(result.bytes, free);
-      throw Error(ErrorKind::kIo, "not enough free space")
-          .in(partial.path())
-          .expected(sizes.expected)
-          .found(sizes.found)
-          .fix("free some space or choose another place");
-    }
+    check_room(partial.path(), result.bytes);
     UnpackSink sink(partial.path(), result.bytes, options);
     for (const std::string& directory : manifest.empty_directories)
       UnpackSink::make_directory(partial.file(directory));
