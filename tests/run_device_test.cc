@@ -238,6 +238,26 @@ TEST_F(RunDevice, PromptsMayBePlacedOtherwise) {
   EXPECT_EQ(run_json(plan).at("policies").at("placement_prefill"), "device");
 }
 
+TEST_F(RunDevice, ReportsShowASpecificationInUnitsThatFit) {
+  const std::string device = " --device emulated:link=16.4MB/s,latency=20us --memory " + memory(48);
+  const std::regex broken("\n *");
+  for (const std::string& command :
+       {"plan " + kModel + device, "profile " + kModel + " --repeats 1 -o " + file("here.json") + device,
+        "forward " + kModel + " --tokens 1,2 -o " + file("a.npy") + device}) {
+    SCOPED_TRACE(command);
+    const Outcome outcome = run(command);
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    const std::string text = std::regex_replace(outcome.out + outcome.err, broken, " ");
+    EXPECT_NE(
+        text.find("emulated:link=16.4 MB/s, latency=20.0 µs, compute=60 GB/s, host=inf, threads=1, dilate=1, "
+                  "duplex=full"),
+        std::string::npos)
+        << text;
+  }
+  // What programs read has numbers.
+  EXPECT_NE(content_of(file("here.json")).find("emulated:link=16400000B/s"), std::string::npos);
+}
+
 // The smaller of the link's own rate and the limit holds.
 TEST_F(RunDevice, TheLinkMayBeLimited) {
   const std::string request = "run " + kModel + " -p Once -n 4 --temp 0 --memory " + memory(48) +
@@ -253,7 +273,7 @@ TEST_F(RunDevice, TheLinkMayBeLimited) {
   EXPECT_EQ(free.at("limit_bytes_per_s"), 200e6);
   EXPECT_EQ(free.at("limited"), false);
   EXPECT_EQ(unpaced.at("limit_bytes_per_s"), 300e6);
-  const std::string says = "--link limits the link to 0.1 GB/s; without it: 0.2 GB/s";
+  const std::string says = "--link limits the link to 100 MB/s; without it: 200 MB/s";
   EXPECT_NE(run(request + own + " --link 200MB/s").err.find(says), std::string::npos);
   const std::string plan = "plan " + kModel + " --memory " + memory(48) + " --device " + own;
   EXPECT_NE(run(plan + " --link 200MB/s").out.find(says), std::string::npos);

@@ -6,7 +6,8 @@
 
 #include "base/bytes.h"
 #include "base/duration.h"
-#include "base/wrapped_text.h"
+#include "base/rate.h"
+#include "report/shown_device.h"
 
 namespace sluice::app {
 namespace {
@@ -19,13 +20,13 @@ std::string times_text(const engine::TimesOfTokens& times) {
 }
 
 std::string link_text(const engine::LinkSpeed& link) {
-  return fmt::format("{:.3g} GB/s behind {}", link.bytes_per_s / 1e9, format_duration(link.latency_s));
+  return fmt::format("{} behind {}", format_rate(link.bytes_per_s), format_duration(link.latency_s));
 }
 
 }  // namespace
 
 std::vector<ReportRow> device_cost_rows(const engine::DeviceProfile& profile) {
-  return {{"device", breakable(profile.device)},
+  return {{"device", shown_device(profile.device)},
           {"link",
            fmt::format("{} idle, {} beside the host's experts: {} for an expert of {}",
                        link_text(profile.idle), link_text(profile.busy),

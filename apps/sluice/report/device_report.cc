@@ -8,6 +8,7 @@
 
 #include "base/bytes.h"
 #include "base/duration.h"
+#include "base/rate.h"
 #include "base/setting.h"
 #include "base/wrapped_text.h"
 #include "device/device.h"
@@ -21,6 +22,7 @@
 #include "experts/decision_log.h"
 #include "experts/layer_decider.h"
 #include "experts/tier_choice.h"
+#include "report/shown_device.h"
 
 namespace sluice::app {
 namespace {
@@ -91,9 +93,9 @@ std::string link_text(const engine::EngineDevice& device) {
                         format_bytes(device.link_bytes(traffic)));
   const double busy = device.link_busy_s();
   if (busy > 0)
-    text += fmt::format("; {:.3g} GB/s while busy", static_cast<double>(all_link_bytes(device)) / busy / 1e9);
+    text += fmt::format("; {} while busy", format_rate(static_cast<double>(all_link_bytes(device)) / busy));
   const auto& limit = device.spec().link_bytes_per_s;
-  if (limit) text += fmt::format(" of {:.3g} GB/s", *limit / device.spec().dilation / 1e9);
+  if (limit) text += " of " + format_rate(*limit / device.spec().dilation);
   return text;
 }
 
@@ -136,8 +138,7 @@ std::string link_limit_text(const engine::RunReport& run) {
   if (!link_is_limited(run)) return "";
   const device::EmulatedSpec& spec = run.device->spec();
   const auto rate = [&](double bytes_per_s) {
-    return std::isinf(bytes_per_s) ? "not paced"
-                                   : fmt::format("{:.3g} GB/s", bytes_per_s / spec.dilation / 1e9);
+    return std::isinf(bytes_per_s) ? "not paced" : format_rate(bytes_per_s / spec.dilation);
   };
   return fmt::format("{} limits the link to {}; without it: {}", flag(Setting::kLink),
                      rate(spec.link_bytes_per_s.value()), rate(*run.plan.device->unlimited_link));
@@ -283,7 +284,7 @@ void add_device(Json& json, const engine::RunReport& run) {
 std::string device_text(const engine::RunReport& run) {
   if (run.device == nullptr) return "";
   return fmt::format("emulated, dilated x{:g}: no time here is a speed of this program ({})",
-                     run.device->spec().dilation, breakable(run.device->name()));
+                     run.device->spec().dilation, shown_device(run.device->name()));
 }
 
 // Behind a figure of what was copied ahead; empty where nobody has foretold numbers of tokens.

@@ -1,0 +1,35 @@
+#include "report/shown_device.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "base/duration.h"
+#include "base/error.h"
+#include "base/rate.h"
+#include "base/wrapped_text.h"
+#include "device/emulated/emulated_spec.h"
+
+namespace sluice::app {
+namespace {
+
+std::string rate_text(const std::optional<double>& rate) { return rate ? format_rate(*rate) : "inf"; }
+
+}  // namespace
+
+std::string shown_device(std::string_view name) {
+  const std::size_t end = name.find(", ");  // what stands behind the specification
+  const std::string_view written = name.substr(0, end), more = end == name.npos ? "" : name.substr(end);
+  try {
+    const device::EmulatedSpec spec = device::parse_emulated_spec(written, "");
+    return fmt::format(
+        "emulated:link={}, latency={}, compute={}, host={}, threads={}, dilate={:g}, duplex={}{}",
+        rate_text(spec.link_bytes_per_s), format_duration(spec.latency_s),
+        rate_text(spec.compute_bytes_per_s), rate_text(spec.host_bytes_per_s), spec.threads, spec.dilation,
+        spec.full_duplex ? "full" : "half", more);
+  } catch (const Error&) {
+    return breakable(name);
+  }
+}
+
+}  // namespace sluice::app
