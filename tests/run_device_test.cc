@@ -238,6 +238,29 @@ TEST_F(RunDevice, PromptsMayBePlacedOtherwise) {
   EXPECT_EQ(run_json(plan).at("policies").at("placement_prefill"), "device");
 }
 
+// A copy there would serve nobody: the device's cache takes in nothing, and nothing is copied ahead.
+TEST_F(RunDevice, ExpertsThatTheHostComputesAreNotCopied) {
+  const std::string request =
+      "run " + kModel + " -p 'Once upon a time' -n 12 --temp 0 --memory " + memory(48);
+  const std::string there = kUnpaced + " --device-slots 4 --placement cpu";
+  const Json host = run_json(request);
+  for (const char* const how : {"", " --prefetch stream --prefetch-size 2", " --device-cache workload-window",
+                                " --prefetch stream --placement-prefill cpu"}) {
+    SCOPED_TRACE(how);
+    const Json both = run_json(request + there + how);
+    EXPECT_EQ(both.at("tokens"), host.at("tokens"));
+    EXPECT_EQ(both.at("placement").at("device"), 0);
+    const Json& link = both.at("device").at("link");
+    for (const char* const traffic : {"demand", "prefetch", "update"})
+      EXPECT_EQ(link.at(traffic), 0) << traffic;
+    EXPECT_EQ(both.at("experts").at("device").at("prefetch").at("sent"), 0);
+  }
+  EXPECT_NE(run(request + there).err.find("so that none is copied there"), std::string::npos);
+  // A prompt that is computed there wants them.
+  EXPECT_GT(run_json(request + there + " --placement-prefill device").at("device").at("link").at("demand"),
+            0);
+}
+
 TEST_F(RunDevice, ReportsShowASpecificationInUnitsThatFit) {
   const std::string device = " --device emulated:link=16.4MB/s,latency=20us --memory " + memory(48);
   const std::regex broken("\n *");
@@ -505,6 +528,9 @@ TEST_F(RunDevice, RefusesWhatCannotBe) {
       {"--placement-prefill device", "sluice: --placement-prefill: there is no device"},
       {"--device emulated --placement-prefill fast", "sluice: --placement-prefill: unknown name"},
       {"--prefetch-size 2", "there is no device"},
+      {"--device emulated --prefetch-size 100",
+       "--prefetch-size: a layer does not have so many experts; expected at most 32, found 100; give "
+       "--prefetch-size 32 for all of them"},
       {"--device-keep packed", "there is no device"},
       {"--device emulated --device-keep words", "auto, full or packed"},
       {"--device emulated --prefetch none --prefetch-size 2", "nothing is prefetched"},

@@ -134,17 +134,18 @@ void EngineDevice::put_policies(const PolicyPlan& plan, experts::Tiers tiers,
                                 experts::LayerPolicies& policies) {
   rests_ = plan.device_may_rest && device_helps_nowhere(policies.costs, shape(), most_tokens_);
   if (rests_) policies.placement = experts::find_placement("cpu").make();
+  takes_none_ = rests_ || !experts::takes_experts(*plan.placement, plan.prefill_placement, tiers);
   experts::DevicePolicies& device = policies.device.emplace();
   device.buffers = memory_.staging_slots;
   device.host_may_lack = true;
   device.tiers = tiers;
-  if (prefetch_size_ > 0 && !rests_) device.prefetch = plan.prefetch->make({.seed = seed_});
+  if (prefetch_size_ > 0 && !takes_none_) device.prefetch = plan.prefetch->make({.seed = seed_});
   device.prefetch_size = prefetch_size_;
   device.guards_prefetch = plan.device_preset == nullptr || plan.device_preset->guards_prefetch;
   if (plan.prefill_placement != nullptr) device.prefill_placement = plan.prefill_placement->make();
   device.prefill_from = plan.prefill_from;
   device.residencies =
-      experts::make_device_caches({.cache = rests_ ? "none" : std::string(plan.device_cache->name),
+      experts::make_device_caches({.cache = takes_none_ ? "none" : std::string(plan.device_cache->name),
                                    .layers = layers_,
                                    .experts = experts_,
                                    .top_k = top_k_,

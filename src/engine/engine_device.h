@@ -32,6 +32,8 @@ class EngineDevice {
   // Call once, before begin().
   void put_policies(const PolicyPlan& plan, experts::Tiers tiers, experts::LayerPolicies& policies);
   bool rests() const { return rests_; }
+  // It rests, or no placement computes experts there: none is copied there.
+  bool takes_none() const { return takes_none_; }
   UnitShape shape() const;
   DeviceUnit& unit() { return *unit_; }
   device::Device& device() { return *device_; }
@@ -71,7 +73,7 @@ class EngineDevice {
   std::unique_ptr<device::Device> device_;
   DeviceMemoryPlan memory_;
   std::unique_ptr<DeviceUnit> unit_;
-  bool rests_ = false;
+  bool rests_ = false, takes_none_ = false;
   device::LinkCounters link_at_start_;
   device::LaneCounters computed_at_start_, host_at_start_;
 };

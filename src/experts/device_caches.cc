@@ -5,6 +5,11 @@
 
 namespace sluice::experts {
 
+bool takes_experts(const PlacementPolicy& placement, const PlacementPolicy* in_prompts, Tiers tiers) {
+  return placement.needs_device || (in_prompts != nullptr && in_prompts->needs_device) ||
+         tiers == Tiers::kExclusive;
+}
+
 std::vector<std::unique_ptr<Residency>> make_device_caches(const DeviceCaches& setting) {
   static const EqualSizes kOneSlotEach{{.full = 1}};
   const std::uint32_t caches = find_cache(setting.cache).whole_layers ? 1 : setting.layers;

@@ -11,8 +11,16 @@
 
 #include "experts/cache/cache_policies.h"
 #include "experts/cache/residency.h"
+#include "experts/core/tier.h"
 
 namespace sluice::experts {
+
+struct PlacementPolicy;
+
+// Whether experts are brought to a device: some placement computes experts there, or tiers exclude each
+// other, so that the device computes what it alone has. Otherwise its caches are `none`, and nothing is
+// copied ahead. `in_prompts`: null where prompts are placed as all else.
+bool takes_experts(const PlacementPolicy& placement, const PlacementPolicy* in_prompts, Tiers tiers);
 
 struct DeviceCaches {
   std::string cache;                                 // of the registry

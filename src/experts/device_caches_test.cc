@@ -26,6 +26,16 @@ DeviceCaches setting_of(const CachePolicy& policy) {
   return setting;
 }
 
+TEST(DeviceCaches, TakeExpertsWhereSomeAreComputedThere) {
+  const PlacementPolicy &host = find_placement("cpu"), &device = find_placement("greedy");
+  EXPECT_FALSE(takes_experts(host, nullptr, Tiers::kInclusive));
+  EXPECT_FALSE(takes_experts(host, &host, Tiers::kInclusive));
+  EXPECT_TRUE(takes_experts(host, &device, Tiers::kInclusive));
+  EXPECT_TRUE(takes_experts(device, nullptr, Tiers::kInclusive));
+  EXPECT_TRUE(takes_experts(device, &host, Tiers::kInclusive));
+  EXPECT_TRUE(takes_experts(host, nullptr, Tiers::kExclusive));
+}
+
 TEST(DeviceCaches, HoldOneExpertASlot) {
   constexpr std::uint64_t kSeed = 19;
   std::mt19937_64 random(kSeed);

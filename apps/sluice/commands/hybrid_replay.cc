@@ -135,6 +135,12 @@ void set_prefill(const HybridFlags& flags, const experts::DevicePreset& preset,
 
 std::vector<Row> rows_of(const HybridRequest& request, const HybridFlags& flags,
                          const std::vector<lab::HybridMachine>& machines, const trace::TraceHeader& header) {
+  if (flags.prefetch_size && *flags.prefetch_size > header.experts)
+    throw Error(ErrorKind::kUsage, "a layer does not have so many experts")
+        .in(Setting::kPrefetchSize)
+        .expected(fmt::format("at most {}", header.experts))
+        .found(std::to_string(*flags.prefetch_size))
+        .fix(fmt::format("give {} {} for all of them", mark(Setting::kPrefetchSize), header.experts));
   std::vector<Row> rows;
   for (const lab::HybridMachine& machine : machines)
     for (const std::optional<std::uint32_t>& batch : batches_of(flags))

@@ -329,6 +329,7 @@ std::vector<ReportRow> device_rows(const engine::RunReport& run) {
       {"placement", fmt::format("{}: {:.1f} % of experts on the device, {:.1f} % of these were there",
                                 run.policies.placement_text(), share(assigned, active),
                                 share(static_cast<double>(sum(decider, &DeviceCounts::hits)), assigned))});
+  if (device.takes_none()) rows.push_back({"", "no expert is computed there, so that none is copied there"});
   rows.push_back({"link", link_text(device)});
   if (link_is_limited(run)) rows.push_back({"", link_limit_text(run)});
   if (const std::uint64_t returns = sum(decider, &DeviceCounts::returns); returns > 0)

@@ -124,21 +124,24 @@ class HybridReplay {
     for (std::uint32_t i = 0; i < (settings_.host.by_layer ? steps_.layers : 1); ++i)
       policies.residencies.push_back(std::make_unique<experts::Residency>(
           experts::make_cache(settings_.host.cache, host), sizes(), host_capacity()));
-    policies.placement = experts::find_placement(settings_.placement).make();
+    const experts::PlacementPolicy& placement = experts::find_placement(settings_.placement);
+    const experts::PlacementPolicy* const in_prompts =
+        settings_.prefill_placement.empty() ? nullptr : &experts::find_placement(settings_.prefill_placement);
+    policies.placement = placement.make();
     policies.costs = settings_.costs;
     experts::DevicePolicies& device = policies.device.emplace();
-    if (!settings_.prefill_placement.empty())
-      device.prefill_placement = experts::find_placement(settings_.prefill_placement).make();
+    if (in_prompts != nullptr) device.prefill_placement = in_prompts->make();
     device.prefill_from = settings_.prefill_from;
-    if (settings_.prefetch != "none")
+    device.tiers = tiers().tiers;
+    const bool takes = experts::takes_experts(placement, in_prompts, device.tiers);
+    if (takes && settings_.prefetch != "none")
       device.prefetch = experts::find_prefetch(settings_.prefetch)
                             .make({.seed = settings_.seed, .transitions = settings_.transitions});
     device.prefetch_size = settings_.prefetch_size;
     device.guards_prefetch = settings_.guards_prefetch;
     device.buffers = settings_.buffers;
-    device.tiers = tiers().tiers;
     device.host_may_lack = settings_.host.capacity.has_value();
-    device.residencies = experts::make_device_caches({.cache = settings_.device_cache,
+    device.residencies = experts::make_device_caches({.cache = takes ? settings_.device_cache : "none",
                                                       .layers = steps_.layers,
                                                       .experts = steps_.experts,
                                                       .top_k = steps_.top_k,
