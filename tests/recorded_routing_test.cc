@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,9 @@ class RecordedRouting : public sluice::testing::ScratchTest {
     return flags;
   }
 };
+
+// A report whose lines are not broken.
+std::string on_one_line(const std::string& text) { return std::regex_replace(text, std::regex("\n *"), " "); }
 
 // Without the first line, which also says what a run plays.
 std::string decisions_of(const std::string& log) { return log.substr(log.find('\n')); }
@@ -168,6 +172,19 @@ TEST_F(RecordedRouting, EveryReplayOfATraceThatWasPlayedNamesWhatWasPlayed) {
   const std::string said = "sluice: " + again + ": its routing is " + words + ", and not its model's own\n";
   EXPECT_EQ(run("plan " + kModel + " --trace " + again + " --memory " + memory(40)).err, said);
   EXPECT_EQ(run("profile " + kModel + " --repeats 1 -q --trace " + again + " -o " + profile).err, said);
+  // The profile keeps that: whatever predicts with it says so.
+  EXPECT_EQ(Json::parse(content_of(profile))["played"], words);
+  const std::string with_profile = " --memory " + memory(40) + " --profile " + profile,
+                    short_run = "run " + kModel + " --tokens 5,6,7 -n 4 --temp 0" + with_profile;
+  const std::string report = on_one_line(run(short_run).err);
+  EXPECT_NE(report.find("(recorded routing, played: " + words + ")"), std::string::npos) << report;
+  EXPECT_EQ(run_json(short_run)["predicted"]["played"], words);
+  EXPECT_EQ(run_json("plan " + kModel + with_profile)["played"], words);
+  EXPECT_FALSE(run_json("plan " + kModel + with_profile + " --trace " + first).contains("played"));
+  EXPECT_EQ(run("simulate --trace " + first + " --profile " + profile +
+                " --preset z-basic-lru --memory-experts 8MiB -q")
+                .err,
+            "sluice: " + profile + ": its routing is " + words + ", and not its model's own\n");
   EXPECT_EQ(run("simulate --trace " + first + " --profile " + profile +
                 " --preset z-basic-lru --memory-experts 8MiB -q --ranks-of " + again)
                 .err,

@@ -56,10 +56,16 @@ std::string_view rank_layer(const RunReport& run, std::vector<double>& f, std::v
 
 }  // namespace
 
+std::string played_in_profile(const RunReport& run) {
+  const bool used = run.plan.ranks.empty() && run.profile && !run.profile->ranks.empty();
+  return used ? run.profile->played : "";
+}
+
 ReadForecast forecast_reads(const RunReport& run) {
   const double sequences = static_cast<double>(std::max<std::size_t>(1, run.plan.sequences));
   ReadForecast forecast;
   if (run.policies.router->lossy) forecast.router = run.policies.router->name;
+  forecast.played = played_in_profile(run);
   if (run.pool_plan) {
     const PoolPlan& plan = *run.pool_plan;
     forecast.needed = plan.chosen.disk_bytes / sequences;

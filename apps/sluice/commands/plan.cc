@@ -21,6 +21,7 @@
 #include "engine/generate.h"
 #include "engine/plan/memory_plan.h"
 #include "engine/plan/pool_plan.h"
+#include "engine/read_forecast.h"
 #include "engine/run_report.h"
 #include "experts/registry.h"
 #include "experts/routing/slice_names.h"
@@ -273,6 +274,7 @@ void plan(const Options& options) {
                               engine::generation_logit_rows(settings.sequences));
   keep_profile(flags, engine);
   check_identity(routing, options.trace, engine);
+  if (options.trace.empty()) routing.played = engine::played_in_profile(engine.report());
   if (flags.json) {
     Json json = to_json(engine, positions);
     if (engine.report().device != nullptr)

@@ -23,7 +23,6 @@
 #include "store/checkpoint.h"
 #include "store/sidecar/sidecar.h"
 #include "streams/interrupt.h"
-#include "streams/played_routing.h"
 #include "streams/standard_output.h"
 #include "streams/terminal_columns.h"
 
@@ -117,15 +116,14 @@ void profile(const Options& options) {
                                              .seed = flags.seed.value_or(0),
                                              .stop = interrupted});
   measured.ranks = routing.ranks;
+  measured.played = routing.played;
   const Json json = engine::to_json(measured);
   if (options.output.empty())
     store::write_sidecar(flags.model, "profile", "profile", json);
   else
     write_file_atomically(options.output, json.dump(1) + "\n");
   if (flags.json) {
-    Json shown = json;
-    add_played(shown, routing.played);
-    std::cout << shown.dump() << '\n';
+    std::cout << json.dump() << '\n';
   } else if (!flags.quiet) {
     std::cout << table(measured, terminal_columns(STDOUT_FILENO));
   }

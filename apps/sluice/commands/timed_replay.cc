@@ -214,6 +214,8 @@ void timed_replay(const TimedRequest& request, const TimedFlags& flags) {
     check_shape(recorded->header(), profile.model, flags.ranks_of);
     profile.ranks = trace::recorded_ranks(*recorded, interrupted_or_unread);
     tell_played(flags.ranks_of, recorded->played());
+  } else if (!profile.ranks.empty()) {
+    tell_played(flags.profile, profile.played);
   }
   const std::unique_ptr<trace::RoutingTrace> trace = trace::open_trace(request.trace);
   const trace::TraceHeader& header = trace->header();

@@ -26,6 +26,7 @@
 #include "report/device_report.h"
 #include "report/forecast_hint.h"
 #include "store/checkpoint.h"
+#include "streams/played_routing.h"
 
 namespace sluice::app {
 namespace {
@@ -208,10 +209,12 @@ Json start_json(const engine::RunReport& run, const RunTimes& times) {
 
 Json forecast_json(const engine::RunReport& run) {
   const engine::ReadForecast forecast = engine::forecast_reads(run);
-  return {{"bytes_per_token", forecast.needed},
-          {"wasted_bytes_per_token", forecast.in_vain ? Json(*forecast.in_vain) : Json()},
-          {"routing", forecast.routing},
-          {"tok_s", forecast.tok_s ? Json(*forecast.tok_s) : Json()}};
+  Json json = {{"bytes_per_token", forecast.needed},
+               {"wasted_bytes_per_token", forecast.in_vain ? Json(*forecast.in_vain) : Json()},
+               {"routing", forecast.routing},
+               {"tok_s", forecast.tok_s ? Json(*forecast.tok_s) : Json()}};
+  add_played(json, forecast.played);
+  return json;
 }
 
 Json forecast_json(const engine::RunReport& run, const std::vector<engine::GenerateResult>& results) {

@@ -82,8 +82,10 @@ std::vector<ReportRow> trial_rows(const engine::RunReport& run) {
 
 std::string predicted_bytes_text(const engine::RunReport& run) {
   const engine::ReadForecast forecast = engine::forecast_reads(run);
-  return fmt::format("predicted {}{} ({} routing)", bytes_text(forecast.needed, forecast.in_vain.value_or(0)),
-                     forecast.in_vain ? "" : ", in vain unknown", forecast.routing);
+  return fmt::format("predicted {}{} ({} routing{})",
+                     bytes_text(forecast.needed, forecast.in_vain.value_or(0)),
+                     forecast.in_vain ? "" : ", in vain unknown", forecast.routing,
+                     forecast.played.empty() ? "" : ", played: " + forecast.played);
 }
 
 std::string run_table(const engine::RunReport& run, const std::vector<engine::GenerateRequest>& requests,

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/setting.h"
+#include "base/shown_text.h"
 #include "fetch/memory/expert_store.h"
 #include "model/architecture.h"
 #include "store/checkpoint.h"
@@ -111,6 +112,7 @@ Json to_json(const Profile& profile) {
   json["p_of_tokens"] = to_json(profile.p_of_tokens);
   if (profile.device) json["device"] = to_json(*profile.device);
   if (!profile.ranks.empty()) json["ranks"] = profile.ranks;
+  if (!profile.played.empty()) json["played"] = profile.played;
   return json;
 }
 
@@ -190,6 +192,7 @@ Profile profile_from_json(const Json& json, const std::string& name) {
   profile.p_of_tokens = times_of_tokens(object, "p_of_tokens");
   if (object.find("device") != nullptr) profile.device = device_profile_of(object.object("device"));
   profile.ranks = ranks_of(object, profile.model.experts);
+  profile.played = shown_text(object.string_or("played", ""));
   return profile;
 }
 

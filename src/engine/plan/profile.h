@@ -56,6 +56,8 @@ struct Profile {
   std::optional<DeviceProfile> device;
 
   std::vector<double> ranks;  // f of SPEC §1.8 from recorded routing of one sequence; may be empty
+  // What was played into the model whose routing that is (RoutingTrace::played()); empty: its own.
+  std::string played = {};
 
   experts::ExpertCosts costs() const;  // in the form that schedulers take
   // With those of the device, if there is one, and the host's beside it.

@@ -70,6 +70,22 @@ TEST(Profile, ComesBackFromItsJson) {
   EXPECT_NEAR(costs.run.of(4), 1.3e-3, 1e-12);
 }
 
+TEST(Profile, KeepsWhatWasPlayed) {
+  EXPECT_FALSE(to_json(example()).contains("played"));
+  EXPECT_EQ(profile_from_json(to_json(example()), "p.json").played, "");
+  Profile profile = example();
+  profile.ranks.assign(profile.model.experts, .5);
+  profile.played = "recorded from a.trace";
+  const Profile back = profile_from_json(to_json(profile), "p.json");
+  EXPECT_EQ(back.played, profile.played);
+  EXPECT_EQ(back.ranks, profile.ranks);
+  Json json = to_json(profile);
+  json["played"] = "a\x1b[2J";
+  EXPECT_EQ(profile_from_json(json, "p.json").played, "a\\x1b[2J");
+  json["played"] = 1;
+  EXPECT_THAT(error_of([&] { profile_from_json(json, "p.json"); }), HasSubstr("played"));
+}
+
 TEST(Profile, ComesBackWithItsDevice) {
   Profile profile = example();
   profile.device = example_device();
