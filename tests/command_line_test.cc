@@ -635,7 +635,6 @@ TEST(CommandLine, ErrorsSayWhatToDo) {
              "run the pack command again: it goes on where it stopped");
   expect_fix("unpack " + directory + "/empty -o " + directory + "/out", "empty",
              "pack the model first: sluice pack MODEL -o NAME.sluice");
-  expect_fix("detokenize " + kModel + " --tokens 1,999999", "tokens", "give ids of this model's tokenizer");
   write("json/tokenizer.json", "{\"model\": ");
   expect_fix("tokenize -p a " + directory + "/json", "tokenizer.json at byte",
              "download the tokenizer files again");
@@ -658,8 +657,12 @@ TEST(CommandLine, ErrorsSayWhatToDo) {
   expect_tells(1, "run " + with_config("d.sluice", "torch_dtype", "float32") + " --tokens 1",
                "d.sluice: a packed store is expected because of the name");
   expect_tells(2, "run '' -p a", "the argument after \"run\" is empty");
-  expect_tells(1, "run " + kModel + " --tokens 999999", "--tokens: token id is out of range");
-  expect_tells(1, "forward " + kModel + " --tokens 999999 --out " + directory + "/o",
+  expect_tells(2, "detokenize " + kModel + " --tokens 1,999999",
+               "--tokens: token id 999999 is not in the vocabulary; expected 0 to 6399, found 999999; give "
+               "ids of this "
+               "model's tokenizer");
+  expect_tells(2, "run " + kModel + " --tokens 999999", "--tokens: token id is out of range");
+  expect_tells(2, "forward " + kModel + " --tokens 999999 --out " + directory + "/o",
                "--tokens: token id is out of range");
   const std::string empty = directory + "/empty/x";
   expect_tells(1, "run " + kModel + " -f " + empty, empty + ": the prompt has no tokens");
@@ -755,7 +758,7 @@ TEST(CommandLine, TextBeyondTheBudgetIsNotTokenized) {
 
 TEST(CommandLine, TokenOutOfRangeIsAnError) {
   const Outcome outcome = sluice("detokenize " + kModel + " --tokens 1,999999");
-  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.code, 2);
   EXPECT_EQ(outcome.out, "");
 }
 

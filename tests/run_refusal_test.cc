@@ -95,7 +95,7 @@ TEST_F(RunRefusal, RequestsThatMakeNoSenseAreRefusedWithNumbers) {
   expect_error("run " + kModel + " -f " + kModel + "/eval.txt -n 1 --memory 4MiB", 1,
                "too large to be tokenized");
   expect_error("eval " + kModel + " -f " + kModel + "/model.safetensors", 1, "model.safetensors at byte");
-  expect_error("run " + kModel + " --tokens 1,6400 -n 1", 1, "6400");
+  expect_error("run " + kModel + " --tokens 1,6400 -n 1", 2, "6400");
   expect_error("run " + kModel + " --tokens 1,,2 -n 1", 2, "--tokens");
   expect_error("run " + kModel + " --tokens 1,2,3 -n 1 -c 2", 1, "3 tokens");
   expect_error("run " + kModel + " -p x -c 999999", 2, "4096");

@@ -4,14 +4,13 @@
 
 #include <string>
 
-#include "base/error.h"
-
 namespace sluice::model {
 
-void check_token_ids(std::span<const tokenizer::TokenId> tokens, std::size_t vocab, std::string_view where) {
+void check_token_ids(std::span<const tokenizer::TokenId> tokens, std::size_t vocab, std::string_view where,
+                     ErrorKind kind) {
   for (const tokenizer::TokenId token : tokens)
     if (token < 0 || static_cast<std::size_t>(token) >= vocab)
-      throw Error(ErrorKind::kInvalid, "token id is out of range")
+      throw Error(kind, "token id is out of range")
           .in(where)
           .expected(fmt::format("0 to {}", vocab - 1))
           .found(std::to_string(token))

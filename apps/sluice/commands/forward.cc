@@ -104,7 +104,7 @@ void forward(const Options& options) {
   const std::size_t context = context_tokens(flags, open.model);
   for (const auto& [list, setting] :
        {std::pair(&tokens, Setting::kTokens), std::pair(&encoder_tokens, Setting::kEncoderTokens)}) {
-    model::check_token_ids(*list, open.model.config.vocab, setting);
+    model::check_token_ids(*list, open.model.config.vocab, setting, ErrorKind::kUsage);
     if (list->size() > context)
       throw Error(ErrorKind::kInvalid, "there are more tokens than the context holds")
           .in(setting)

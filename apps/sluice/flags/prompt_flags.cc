@@ -55,7 +55,8 @@ std::vector<std::vector<tokenizer::TokenId>> prompt_tokens(const PromptFlags& fl
                           : !flags.prompts.empty() ? Setting::kPrompt
                                                    : Setting::kFile;
   for (const std::vector<tokenizer::TokenId>& prompt : prompts)
-    model::check_token_ids(prompt, open.model.config.vocab, setting);
+    model::check_token_ids(prompt, open.model.config.vocab, setting,
+                           setting == Setting::kTokens ? ErrorKind::kUsage : ErrorKind::kInvalid);
   return prompts;
 }
 

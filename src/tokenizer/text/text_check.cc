@@ -44,7 +44,7 @@ void check_grown(std::size_t bytes) {
 
 void check_id(TokenId id, std::size_t rows) {
   if (id >= 0 && static_cast<std::size_t>(id) < rows) return;
-  throw Error(ErrorKind::kInvalid, fmt::format("token id {} is not in the vocabulary", id))
+  throw Error(ErrorKind::kUsage, fmt::format("token id {} is not in the vocabulary", id))
       .in(Setting::kTokens)
       .expected(fmt::format("0 to {}", rows - 1))
       .found(fmt::format("{}", id))
