@@ -702,6 +702,15 @@ TEST(CommandLine, ErrorsSayWhatWasExpectedAndFoundAndWhatToDo) {
   const std::string no_store =
       ": no such store; expected a packed store, NAME.sluice, found nothing; check the path";
   const std::string taken = ": exists already; expected a name that nothing has, found ";
+  const std::string no_place =
+      ": no such directory; expected a directory to write a in, found nothing; make it first, or choose "
+      "another "
+      "place";
+  const std::string short_trace =
+      scratch.write("short.trace", "SLTRACE\n" + std::string("\1\0\0\0\xe8\3\0\0head", 12));
+  std::ifstream routing(SLUICE_SOURCE_DIR "/tests/data/routing/dsv2lite.first48.mrt.zst", std::ios::binary);
+  const std::string whole_trace(std::istreambuf_iterator<char>(routing), {}),
+      cut_trace = scratch.write("cut.mrt.zst", whole_trace.substr(0, 15000));
   const std::string measure = "; measure: sluice profile MODEL -o FILE.json";
   const std::string no_room =
       "--capacity: neither a number of experts nor a size; expected a number of experts such as 64, or a "
@@ -718,6 +727,60 @@ TEST(CommandLine, ErrorsSayWhatWasExpectedAndFoundAndWhatToDo) {
       {"pack " + kModel + " -o " + file, file + taken + "a file; remove it or choose another name"},
       {"unpack " + store + " -o " + directory,
        directory + taken + "a directory; remove it or choose another name"},
+      {"synth " + kModel + "/config.json -o " + directory,
+       directory + taken + "a directory; remove it or choose another name"},
+      {"synth " + kModel + "/config.json -o " + nothing + "/a/", nothing + no_place},
+      {"pack " + kModel + " -o " + nothing + "/a", nothing + no_place},
+      {"unpack " + store + " -o " + nothing + "/a", nothing + no_place},
+      {"quantise " + kModel + " -o " + nothing + "/a", nothing + no_place},
+      {"run " + kModel + " -p ''",
+       "-p: the prompt has no tokens; expected text of 1 or more tokens, found no text; give some text, or "
+       "--tokens"},
+      {"run " + kModel + " -f " + directory,
+       directory + ": not a file; expected a file, found a directory; name a file in it"},
+      {"run " + kModel + " -p a --stop ''",
+       "--stop: a stop string is empty; expected text that ends the answer, found \"\"; give --stop some "
+       "text, or "
+       "leave it out"},
+      {"pack " + kModel + " -o " + nothing + " --dense int8",
+       "--dense: dense weights of 8 bits belong to a store with sliced experts; expected --slices beside "
+       "int8, or "
+       "exact, found int8 alone; give --slices, too, or leave --dense out"},
+      {"run " + store + " -p a --max-loss 1%",
+       "--max-loss: what a loss costs is calibrated for stores in slices; expected a store of family sliced, "
+       "found " +
+           store + "; leave --max-loss out: this model loses nothing"},
+      {"run " + kModel + " -p a --device cuda",
+       "--device: no such device can compute; expected none, emulated or emulated:KEY=VALUE,…, found "
+       "\"cuda\"; "
+       "write for example emulated:link=2GB/s,latency=20us, or none for the host alone"},
+      {"run " + kModel + " -p a --preset slicemoe",
+       "--preset: this preset is for models in slices; expected a store of family sliced, found slicemoe, "
+       "and " +
+           kModel + " has none; pack the model in slices: sluice pack MODEL -o NAME.sluice --slices 8/4"},
+      {"compare " + kModel + " -p a --preset slicemoe",
+       "--preset: preset slicemoe does not go with this model: it is for models in slices; expected a store "
+       "of "
+       "family sliced, found " +
+           kModel +
+           ", which has no slices; leave slicemoe out, or pack the model in slices: sluice pack MODEL -o "
+           "NAME.sluice --slices 8/4"},
+      {"reproduce zipmoe --model none -o " + nothing,
+       "--model: zipmoe runs a model, so there must be one; expected a model directory or a packed store; "
+       "none is "
+       "for slicemoe and dali, found none; give --model DIR, or leave it out for the bundled model"},
+      {"pack " + kModel + " -o " + nothing + " --codec native --level 3",
+       "--level: codec native has no levels; expected no level, or a codec that has some: zstd 0 to 19, "
+       "default 0; lz4 3 to 12, "
+       "default 4, found 3; leave --level out, or choose such a codec"},
+      {"simulate --cache lru --capacity 4 --trace " + cut_trace,
+       cut_trace +
+           " at byte 15000: compressed data ends too early; expected the rest of a zstd frame, found the end "
+           "of the file; copy or download the file again"},
+      {"simulate --cache lru --capacity 4 --trace " + short_trace,
+       short_trace +
+           " at byte 20: the file ends within its header; expected 1024 bytes of it, found 20; copy the "
+           "file again, or record it again"},
       {"run " + kModel + " -p a --decisions " + file,
        file + taken + "a file; choose another name, or remove it"},
       {"trace " + kModel + " -p a -o " + file,

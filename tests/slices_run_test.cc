@@ -240,6 +240,11 @@ TEST_F(SlicesRun, WhatMakesNoSenseIsRefused) {
       run("compare " + store() + " --preset slicemoe --precision low --warmup last-layer -p x -n 2");
   EXPECT_EQ(kept.code, 2);
   EXPECT_THAT(kept.err, HasSubstr("preset slicemoe does not go with this model: --warmup"));
+  const Outcome unmeasured = run("run " + store() + " --max-loss 1% -p x -n 1");
+  EXPECT_EQ(unmeasured.code, 1);
+  EXPECT_THAT(unmeasured.err,
+              HasSubstr("--max-loss: nobody has measured what this store loses; expected " + store() +
+                        "/sidecar/calibration.json, made for this store, found none; make it: "));
   const Outcome exact = run("run " + kModel + " --preset slicemoe -p x -n 1");
   EXPECT_EQ(exact.code, 2);
   EXPECT_THAT(exact.err, HasSubstr("--preset: this preset is for models in slices"));

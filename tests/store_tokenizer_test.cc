@@ -77,6 +77,21 @@ TEST_F(StoreTokenizer, ADamagedTokenizerInAStoreIsReplacedByItsFiles) {
     EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
     EXPECT_EQ(run(request + " -q").err, "");
   }
+  fs::remove(sidecar);
+  fs::create_directory(sidecar);
+  const Outcome directory = run(request);
+  EXPECT_EQ(directory.out, ids);
+  EXPECT_EQ(directory.err,
+            "sluice: warning: the tokenizer is read from the model's files: " + sidecar +
+                ": not a regular file; expected a regular file, found a directory; remove it: the "
+                "model's files say the same\n");
+  EXPECT_NE(run("verify " + copy + " -q")
+                .err.find("sidecar/tokenizer.bin at byte 0: a directory has the name of a "
+                          "sidecar; expected a file, or nothing, found a directory; remove "
+                          "it\n"),
+            std::string::npos);
+  fs::remove(sidecar);
+  std::ofstream(sidecar) << "X";
   // Also in a run, whose text is the same.
   const std::string command = " -p 'Once upon a time' -n 8 --temp 0 --memory " + memory(40) + " --ignore-eos";
   const Outcome outcome = run("run " + copy + command);

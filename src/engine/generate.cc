@@ -27,6 +27,8 @@ void check(const Engine& engine, const tokenizer::Tokenizer* tokenizer, const Ge
   if (request.prompt.empty())
     throw Error(ErrorKind::kInvalid, "the prompt has no tokens")
         .in("the prompt")
+        .expected("1 or more tokens")
+        .found("none")
         .fix("give some text, or " + Setting::kTokens);
   const bool encoder = engine.model().config.has_encoder();
   const std::size_t positions = encoder ? engine.plan().encoder_positions : engine.plan().positions;
@@ -40,7 +42,9 @@ void check(const Engine& engine, const tokenizer::Tokenizer* tokenizer, const Ge
     if (stop.empty())
       throw Error(ErrorKind::kUsage, "a stop string is empty")
           .in(Setting::kStop)
-          .fix("give " + Setting::kStop + " some text");
+          .expected("text that ends the answer")
+          .found("\"\"")
+          .fix("give " + Setting::kStop + " some text, or leave it out");
   if (tokenizer == nullptr && !request.stop.empty())
     throw Error(ErrorKind::kUsage, "stop strings need a tokenizer, and this model has none")
         .in(Setting::kStop)

@@ -33,7 +33,7 @@ std::unique_ptr<Tokenizer> load_tokenizer_of(const store::Checkpoint& checkpoint
   std::unique_ptr<Tokenizer> tokenizer = load_files_of(checkpoint);
   if (unusable && tokenizer == nullptr) throw Error(*unusable);
   if (unusable && warning != nullptr) {
-    if (unusable->kind() != ErrorKind::kIo) unusable->fix("remove that file: the model's say the same");
+    if (unusable->kind() != ErrorKind::kIo) unusable->fix("remove it: the model's files say the same");
     *warning = fmt::format("the tokenizer is read from the model's files: {}", unusable->what());
   }
   return tokenizer;

@@ -76,6 +76,8 @@ class ZstdBytes final : public ByteSource {
         if (frame_open_) {
           throw Error(ErrorKind::kCorrupt, "compressed data ends too early")
               .in(path(), taken_)
+              .expected("the rest of a zstd frame")
+              .found("the end of the file")
               .fix("copy or download the file again");
         }
         break;

@@ -112,9 +112,11 @@ struct Head {
 
 // Everything but the content of the JSON.
 Head read_head(TraceInput& input) {
-  const auto ends = [&](const char* what) {
+  const auto ends = [&](const char* what, std::uint64_t expected) {
     return Error(ErrorKind::kCorrupt, std::string("the file ends within its ") + what)
         .in(input.path(), input.offset())
+        .expected(fmt::format("{} bytes of it", expected))
+        .found(std::to_string(input.offset()))
         .fix(kCopyAgain);
   };
   if (input.peek(kTraceMagic.size()) != kTraceMagic)
@@ -125,7 +127,7 @@ Head read_head(TraceInput& input) {
   Head head;
   std::vector<std::byte> bytes;
   Xxh3Stream hash;
-  if (!input.read(16, bytes)) throw ends("first 16 bytes");
+  if (!input.read(16, bytes)) throw ends("first 16 bytes", 16);
   hash.update(bytes);
   head.version = number_at<std::uint32_t>(bytes, 8);
   const auto length = number_at<std::uint32_t>(bytes, 12);
@@ -141,9 +143,9 @@ Head read_head(TraceInput& input) {
         .expected(fmt::format("at most {}", kMostHeaderBytes))
         .found(std::to_string(length))
         .fix(kCopyAgain);
-  if (!input.read(length, head.json)) throw ends("header");
+  if (!input.read(length, head.json)) throw ends("header", 24 + std::uint64_t{length});
   hash.update(head.json);
-  if (!input.read(8, bytes)) throw ends("header");
+  if (!input.read(8, bytes)) throw ends("header", 24 + std::uint64_t{length});
   if (const auto stored = number_at<std::uint64_t>(bytes, 0); stored != hash.digest())
     throw Error(ErrorKind::kCorrupt, "checksum of the header is wrong")
         .in(input.path(), 16 + std::uint64_t{length})

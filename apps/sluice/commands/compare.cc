@@ -13,6 +13,7 @@
 #include "engine/plan/engine_plan.h"
 #include "engine/run_report.h"
 #include "eval/check_reference.h"
+#include "experts/device_presets.h"
 #include "experts/registry.h"
 #include "flags/engine_flags.h"
 #include "flags/number_range.h"
@@ -65,6 +66,13 @@ void check_goes_with(std::string_view name, const engine::ModelFacts& facts, eng
   const bool silent = sliced && policies.precision.mode == experts::PrecisionMode::kFull;
   if (silent) policies.precision.mode = experts::PrecisionMode::kHigh;
   const std::string refusal = fmt::format("preset {} does not go with this model", name);
+  if (name != "auto" && !sliced && experts::host_preset(name).sliced())
+    throw Error(ErrorKind::kUsage, refusal + ": it is for models in slices")
+        .in(Setting::kPreset)
+        .expected("a store of family sliced")
+        .found(fmt::format("{}, which has no slices", facts.path))
+        .fix(fmt::format("leave {} out, or pack the model in slices: sluice pack MODEL {} NAME.sluice {} 8/4",
+                         name, flag(Setting::kOutput), flag(Setting::kSlices)));
   try {
     engine::check_policies(policies, facts.family);
   } catch (const Error& error) {

@@ -90,7 +90,7 @@ constexpr const char* kNone = "none";
 Error not_there(const std::string& what, const std::string& flag, const std::string& path, bool is_default,
                 const std::string& without) {
   Error error(ErrorKind::kNotFound, "no such " + what);
-  error.in(path);
+  error.in(path).expected("a file or directory with this name").found("nothing");
   std::string fix = "give " + flag + without;
   if (is_default) {
     std::error_code unknown;
@@ -275,8 +275,14 @@ void reproduce_zipmoe(const Options& options) {
     settings.budgets.push_back(parse_size(size, Setting::kBudget));
   std::ranges::sort(settings.budgets);
   const std::string output = output_of(options);
+  if (options.model == kNone)
+    throw Error(ErrorKind::kUsage, "zipmoe runs a model, so there must be one")
+        .in(Setting::kModel)
+        .expected("a model directory or a packed store; none is for slicemoe and dali")
+        .found(kNone)
+        .fix("give " + Setting::kModel + " DIR, or leave it out for the bundled model");
   if (!std::filesystem::exists(options.model))
-    throw not_there("model", mark(Setting::kModel), options.model, is_default_model(options), "");
+    throw not_there("model", Setting::kModel + " DIR", options.model, is_default_model(options), "");
   settings.trace = trace_of(options, kTrace);
   const OutputDirectory directory(output);
   check_output();

@@ -38,7 +38,11 @@ std::vector<std::vector<tokenizer::TokenId>> tokens_of(const PromptFlags& flags,
   const auto add = [&](const std::string& text, const std::string& place, ErrorKind empty) {
     prompts.push_back(encode_file(*open.tokenizer, text, place, tokenizer::AddSpecial::kYes, engine));
     if (prompts.back().empty())
-      throw Error(empty, "the prompt has no tokens").in(place).fix("give some text, or " + Setting::kTokens);
+      throw Error(empty, "the prompt has no tokens")
+          .in(place)
+          .expected("text of 1 or more tokens")
+          .found(text.empty() ? "no text" : "text that makes none")
+          .fix("give some text, or " + Setting::kTokens);
   };
   for (const std::string& text : flags.prompts) add(text, mark(Setting::kPrompt), ErrorKind::kUsage);
   for (const std::string& file : flags.files)

@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "base/error.h"
+#include "base/files/file.h"
 #include "base/setting.h"
 #include "engine/plan/calibration.h"
 #include "experts/registry.h"
@@ -264,8 +265,10 @@ void set_max_loss(const SliceFlags& flags, const std::string& path, engine::Engi
         .expected("a store of family sliced")
         .fix("leave " + Setting::kMaxLoss + " out: this model loses nothing");
   if (!sidecar)
-    throw refuse(ErrorKind::kNotFound, "nobody has measured what this store loses")
+    throw Error(ErrorKind::kNotFound, "nobody has measured what this store loses")
+        .in(Setting::kMaxLoss)
         .expected(name + ", made for this store")
+        .found(std::string(is_there(name) ? "one of another store" : "none"))
         .fix("make it: sluice calibrate STORE " + flag(Setting::kReference) + " MODEL " +
              flag(Setting::kFile) + " TEXT");
   engine::set_contract(engine::calibration_from_json(*sidecar, name), most, name, options);

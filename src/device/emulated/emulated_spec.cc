@@ -124,13 +124,13 @@ EmulatedSpec parse_emulated_spec(std::string_view text, std::string_view where) 
   const auto fail = [&](std::string_view message, std::string_view found) {
     return Error(ErrorKind::kUsage, message)
         .in(where)
-        .expected("emulated, or emulated:KEY=VALUE,…")
+        .expected("none, emulated or emulated:KEY=VALUE,…")
         .found(fmt::format("\"{}\"", found))
-        .fix("write for example emulated:link=2GB/s,latency=20us");
+        .fix("write for example emulated:link=2GB/s,latency=20us, or none for the host alone");
   };
   if (text == kName) return spec;
   if (!text.starts_with(kName) || text.substr(kName.size(), 1) != ":")
-    throw fail("this is no emulated device", text);
+    throw fail("no such device can compute", text);
   std::string_view rest = text.substr(kName.size() + 1);
   std::string seen = ",";
   for (bool more = true; more;) {

@@ -44,6 +44,7 @@ void check_preset(const EngineOptions& asked, const PolicyPlan& chosen, const Mo
   if (experts::host_preset(asked.preset).sliced() && !facts.sliced())
     throw Error(ErrorKind::kUsage, "this preset is for models in slices")
         .in(Setting::kPreset)
+        .expected("a store of family sliced")
         .found(asked.preset + ", and " + facts.path + " has none")
         .fix("pack the model in slices: sluice pack MODEL " + flag(Setting::kOutput) + " NAME.sluice " +
              flag(Setting::kSlices) + " 8/4");

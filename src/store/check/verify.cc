@@ -184,7 +184,15 @@ class Verifier {
       const auto inside = expected.lower_bound(directory + "/");
       const bool known = inside != expected.end() && inside->first.starts_with(directory + "/");
       if (directory != kSidecarDirectory && directory != kFilesDirectory && !known) {
-        add_foreign(directory, "a directory that does not belong to the store");
+        if (is_sidecar(directory))
+          add(VerifyKind::kBeside, directory,
+              Error(ErrorKind::kInvalid, "a directory has the name of a sidecar")
+                  .in(directory)
+                  .expected("a file, or nothing")
+                  .found("a directory")
+                  .fix("remove it"));
+        else
+          add_foreign(directory, "a directory that does not belong to the store");
       }
     }
   }

@@ -278,7 +278,9 @@ PackResult pack(const std::string& source, const std::string& target, const Pack
   if (options.dense == DenseRounding::kInt8 && !options.slices) {
     throw Error(ErrorKind::kUsage, "dense weights of 8 bits belong to a store with sliced experts")
         .in(Setting::kDense)
-        .fix("give " + Setting::kSlices + ", too");
+        .expected(Setting::kSlices + " beside int8, or exact")
+        .found("int8 alone")
+        .fix("give " + Setting::kSlices + ", too, or leave " + Setting::kDense + " out");
   }
   check_outside(target, source);
   check_not_packed(source);

@@ -19,6 +19,8 @@ std::unique_ptr<const codec::ExponentCodec> make_codec(const PackOptions& option
   if (options.level)
     throw Error(ErrorKind::kUsage, "codec native has no levels")
         .in(Setting::kLevel)
+        .expected("a codec that has levels, or none given")
+        .found(std::to_string(*options.level))
         .fix("leave " + Setting::kLevel + " out");
   return nullptr;
 }
