@@ -2,6 +2,7 @@
 // names, one array for all pieces and one for all chunks. A model of 18,432 experts takes about 10 MB.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -38,14 +39,14 @@ struct StoredTensor {  // parallel to TensorInfo
 
 struct StoredChunk {
   Region bytes;
-  std::uint64_t first = 0, count = 0;  // elements (in tiles: places) of the piece
+  std::uint64_t first = 0, count = 0;  // of exponents: elements (in tiles: places) of the piece
   std::uint64_t xxh3 = 0;
   bool coded = false;
   // The tensor that a plane of a piece in a format was taken from; `first` and `count` are elements of it.
   std::uint32_t tensor = 0;
 };
 
-// How the manifest writes a piece.
+// How the manifest writes a piece; piece_encoding.h has a row for each way.
 enum class Encoding : std::uint8_t {
   kRaw,     // `raw`: the tensor's own bytes
   kSplit,   // `sm` and `chunks`, BF16 only: a sign+mantissa plane and exponent chunks, flat or in tiles
@@ -59,27 +60,33 @@ struct PieceEntry {
   std::uint32_t file = 0;              // index into data_files
   std::uint64_t first = 0, count = 0;  // elements of the tensor
   Encoding encoding = Encoding::kRaw;
-  // For split pieces of codec native; for pieces with a matrix its rows and columns; else {}.
+  // For split pieces of codec native, and for pieces with a matrix its rows and columns; else {}.
   codec::TileShape tiles{};
-  Region bytes;  // `raw`, `sm`, `msb` or `int8`; empty for a piece in a format
+  Region bytes{};  // `raw`, `sm`, `msb` or `int8`; empty for a piece in a format
   std::uint64_t xxh3 = 0;
   const codec::MatrixFormat* format = nullptr;  // kFormat
-  // Exponent chunks; a sliced piece has one, its LSB slice; a piece in a format has one for each plane.
+  // Its runs: what they are, its encoding says (piece_encoding.h).
   std::uint32_t first_chunk = 0, chunk_count = 0;
   bool tiled() const { return encoding == Encoding::kSplit && tiles.rows > 0; }
-  bool quantised() const { return encoding == Encoding::kSliced || encoding == Encoding::kInt8; }
-  bool has_matrix() const { return quantised() || encoding == Encoding::kFormat; }
-  codec::CellShape matrix() const { return {tiles.rows, tiles.columns}; }  // for a quantised piece
-  // Bytes of `sm`, which chunks count too: elements, or places of the tiles.
-  std::uint64_t plane_bytes() const { return tiled() ? tiles.places() : count; }
 };
 
 struct ExpertEntry {
   std::uint32_t layer = 0, index = 0;
   std::uint32_t file = 0;
-  Region full{}, sm{}, exp{}, msb{}, lsb{};  // in file order; length 0: no such region
+  Region full{}, sm{}, exp{}, msb{}, lsb{};  // kExpertRegions; length 0: no such region
   std::uint32_t first_piece = 0, piece_count = 0;
 };
+
+// The regions of an expert in the order of its file, as the manifest names them.
+struct ExpertRegion {
+  std::string_view name;
+  Region ExpertEntry::*region;
+};
+inline constexpr std::array<ExpertRegion, 5> kExpertRegions = {{{"full", &ExpertEntry::full},
+                                                                {"sm", &ExpertEntry::sm},
+                                                                {"exp", &ExpertEntry::exp},
+                                                                {"msb", &ExpertEntry::msb},
+                                                                {"lsb", &ExpertEntry::lsb}}};
 
 struct DataFile {
   std::string name;

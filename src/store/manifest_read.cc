@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 
 #include "base/hash.h"
 #include "codec/exponents/plane_decoder.h"
 #include "store/format.h"
+#include "store/json_members.h"
 #include "store/manifest.h"
 
 namespace sluice::store {
@@ -14,139 +14,9 @@ namespace {
 
 constexpr std::string_view kRestore = "copy the store again, or pack the model again";
 
-// Tracks which members of an object have been seen: each exactly once, and no others.
-template <std::size_t N>
-class Members {
- public:
-  explicit Members(const std::array<std::string_view, N>& names) : names_(names) {}
-
-  // Index of `key`.
-  std::size_t take(JsonReader& json, const std::string& key) {
-    const auto at = static_cast<std::size_t>(std::find(names_.begin(), names_.end(), key) - names_.begin());
-    if (at == N) {
-      throw Error(ErrorKind::kUnsupported,
-                  "the manifest has a member that this version of Sluice does not know")
-          .in(json.error("").where(), json.value_offset())
-          .expected(fmt::format("one of {}", fmt::join(names_, ", ")))
-          .found(fmt::format("\"{}\"", key))
-          .fix("use a newer version of Sluice");
-    }
-    if (seen_[at]) throw json.error(fmt::format("the manifest has \"{}\" twice", key));
-    seen_[at] = true;
-    return at;
-  }
-  bool has(std::size_t at) const { return seen_[at]; }
-  // Checks that the first `count` members were seen.
-  void need(JsonReader& json, std::size_t count = N) const {
-    for (std::size_t at = 0; at < count; ++at) {
-      if (!seen_[at]) throw json.error(fmt::format("the manifest lacks \"{}\" here", names_[at]));
-    }
-  }
-
- private:
-  const std::array<std::string_view, N>& names_;
-  std::array<bool, N> seen_{};
-};
-
-std::uint32_t read_u32(JsonReader& json) {
-  const std::uint64_t value = json.read_number();
-  if (value > std::numeric_limits<std::uint32_t>::max()) {
-    throw json.error("a number is out of range").expected("less than 2^32").found(fmt::format("{}", value));
-  }
-  return static_cast<std::uint32_t>(value);
-}
-
-std::uint64_t read_xxh3(JsonReader& json) {
-  const std::string text = json.read_string();
-  std::uint64_t value = 0;
-  if (!parse_hex64(text, value)) {
-    throw json.error("not a checksum")
-        .expected("16 lower-case hexadecimal digits")
-        .found(fmt::format("\"{}\"", text));
-  }
-  return value;
-}
-
-// The elements of an array with a fixed number of them.
-class Tuple {
- public:
-  explicit Tuple(JsonReader& json) : json_(json) { json_.begin_array(); }
-  JsonReader& next() {
-    if (!json_.next_item()) throw json_.error("an array is too short");
-    return json_;
-  }
-  void end() {
-    if (json_.next_item()) throw json_.error("an array is too long");
-  }
-
- private:
-  JsonReader& json_;
-};
-
-Region read_region(JsonReader& json) {
-  Tuple tuple(json);
-  Region region;
-  region.offset = tuple.next().read_number();
-  region.length = tuple.next().read_number();
-  tuple.end();
-  return region;
-}
-
-Region read_checked_region(JsonReader& json, std::uint64_t& xxh3) {
-  Tuple tuple(json);
-  Region region;
-  region.offset = tuple.next().read_number();
-  region.length = tuple.next().read_number();
-  xxh3 = read_xxh3(tuple.next());
-  tuple.end();
-  return region;
-}
-
-StoredChunk read_chunk(JsonReader& json) {
-  Tuple tuple(json);
-  StoredChunk chunk;
-  chunk.bytes.offset = tuple.next().read_number();
-  chunk.bytes.length = tuple.next().read_number();
-  chunk.first = tuple.next().read_number();
-  chunk.count = tuple.next().read_number();
-  const std::uint64_t coded = tuple.next().read_number();
-  if (coded > 1)
-    throw json.error("unknown coding of a chunk").expected("0 or 1").found(fmt::format("{}", coded));
-  chunk.coded = coded == 1;
-  chunk.xxh3 = read_xxh3(tuple.next());
-  tuple.end();
-  return chunk;
-}
-
-StoredChunk read_plane(JsonReader& json) {
-  Tuple tuple(json);
-  StoredChunk plane;
-  plane.tensor = read_u32(tuple.next());
-  plane.first = tuple.next().read_number();
-  plane.count = tuple.next().read_number();
-  plane.bytes.offset = tuple.next().read_number();
-  plane.bytes.length = tuple.next().read_number();
-  plane.xxh3 = read_xxh3(tuple.next());
-  tuple.end();
-  return plane;
-}
-
-const codec::MatrixFormat* read_format(JsonReader& json, const Manifest& manifest) {
-  const std::string name = json.read_string();
-  const codec::MatrixFormat* const format = codec::find_format(name, manifest.more_formats);
-  if (format == nullptr || !format->fixed_size()) {
-    throw Error(ErrorKind::kUnsupported,
-                "the store has matrices in a format that this version of Sluice does not know")
-        .in(json.error("").where(), json.value_offset())
-        .found(store::quoted(name))
-        .fix("use a newer version of Sluice");
-  }
-  return format;
-}
-
 CodecChoice read_codec(JsonReader& json) {
   static constexpr std::array<std::string_view, 3> kNames = {"name", "level", "chunks"};
-  Members members(kNames);
+  JsonMembers members(kNames);
   CodecChoice codec;
   std::string key;
   json.begin_object();
@@ -177,7 +47,7 @@ CodecChoice read_codec(JsonReader& json) {
 
 StoredSource read_source(JsonReader& json) {
   static constexpr std::array<std::string_view, 4> kNames = {"path", "size", "sha256", "header"};
-  Members members(kNames);
+  JsonMembers members(kNames);
   StoredSource source;
   std::string key;
   json.begin_object();
@@ -210,7 +80,7 @@ StoredSource read_source(JsonReader& json) {
 }
 
 void read_tensor(JsonReader& json, Manifest& manifest) {
-  Tuple tuple(json);
+  JsonTuple tuple(json);
   TensorInfo info;
   StoredTensor place;
   tuple.next().read_string(info.name);
@@ -225,7 +95,7 @@ void read_tensor(JsonReader& json, Manifest& manifest) {
         .fix("use a newer version of Sluice");
   }
   info.dtype = *dtype;
-  Tuple(tuple.next());  // opens the array of dimensions
+  JsonTuple(tuple.next());  // opens the array of dimensions
   while (json.next_item()) {
     if (info.shape.size() >= 16) throw json.error("a tensor has more than 16 dimensions");
     info.shape.push_back(json.read_number());
@@ -268,7 +138,7 @@ Requirements read_requirements(JsonReader& json) {
 
 codec::SliceBits read_slices(JsonReader& json) {
   static constexpr std::array<std::string_view, 3> kNames = {"quantiser", "high", "low"};
-  Members members(kNames);
+  JsonMembers members(kNames);
   std::string key, quantiser;
   std::uint64_t high = 0, low = 0;
   json.begin_object();
@@ -304,7 +174,7 @@ void read_members(JsonReader& json, Manifest& manifest) {
       "codec",  "sources", "empty_directories", "tensors",      "data_files",
       "dense",  "experts", "checksum",          "slices"};
   constexpr std::size_t kAlways = 13;  // the others appear only where the family has them
-  Members members(kNames);
+  JsonMembers members(kNames);
   std::string family, key;
   Requirements required;
   json.begin_object();
@@ -339,7 +209,7 @@ void read_members(JsonReader& json, Manifest& manifest) {
         break;
       case 9:
         for (json.begin_array(); json.next_item();) {
-          Tuple tuple(json);
+          JsonTuple tuple(json);
           DataFile file;
           tuple.next().read_string(file.name);
           file.size = tuple.next().read_number();
@@ -395,139 +265,6 @@ void read_members(JsonReader& json, Manifest& manifest) {
 }
 
 }  // namespace
-
-void read_piece_json(JsonReader& json, Manifest& manifest, std::uint32_t file) {
-  // kRaw … kInt8 in the order of Encoding.
-  enum Member {
-    kTensor,
-    kElements,
-    kRaw,
-    kSm,
-    kMsb,
-    kInt8,
-    kChunks,
-    kTiles,
-    kMatrix,
-    kLsb,
-    kFormat,
-    kPlanes,
-    kMembers
-  };
-  static constexpr std::array<std::string_view, kMembers> kNames = {"tensor", "elements", "raw",    "sm",
-                                                                    "msb",    "int8",     "chunks", "tiles",
-                                                                    "matrix", "lsb",      "format", "planes"};
-  static_assert(kInt8 - kRaw == static_cast<int>(Encoding::kInt8));
-  Members members(kNames);
-  PieceEntry piece;
-  StoredChunk lsb;
-  piece.file = file;
-  piece.first_chunk = static_cast<std::uint32_t>(manifest.chunks.size());
-  std::string key;
-  json.begin_object();
-  while (json.next_key(key)) {
-    const auto member = static_cast<Member>(members.take(json, key));
-    switch (member) {
-      case kTensor:
-        piece.tensor = read_u32(json);
-        break;
-      case kElements: {
-        const Region range = read_region(json);
-        piece.first = range.offset;
-        piece.count = range.length;
-        break;
-      }
-      case kRaw:
-      case kSm:
-      case kMsb:
-      case kInt8:
-        piece.encoding = static_cast<Encoding>(member - kRaw);
-        piece.bytes = read_checked_region(json, piece.xxh3);
-        break;
-      case kChunks:
-        for (json.begin_array(); json.next_item();) manifest.chunks.push_back(read_chunk(json));
-        break;
-      case kTiles:
-      case kMatrix: {
-        const Region shape = read_region(json);
-        piece.tiles = {shape.offset, shape.length};
-        if (piece.tiles.rows == 0 || piece.tiles.columns == 0)
-          throw json.error(member == kTiles ? "tiles of nothing" : "a matrix of nothing");
-        break;
-      }
-      case kLsb:
-        lsb.bytes = read_checked_region(json, lsb.xxh3);
-        break;
-      case kFormat:
-        piece.encoding = Encoding::kFormat;
-        piece.format = read_format(json, manifest);
-        break;
-      case kPlanes:
-        for (json.begin_array(); json.next_item();) manifest.chunks.push_back(read_plane(json));
-        break;
-      case kMembers:
-        break;
-    }
-  }
-  members.need(json, 2);
-  const bool split = members.has(kSm), sliced = members.has(kMsb), int8 = members.has(kInt8),
-             format = members.has(kFormat);
-  if (members.has(kRaw) + split + sliced + int8 + format != 1 || members.has(kChunks) != split ||
-      (members.has(kTiles) && !split) || members.has(kMatrix) != (sliced || int8 || format) ||
-      members.has(kLsb) != sliced || members.has(kPlanes) != format) {
-    throw json.error("a piece is not stored in one way")
-        .expected(
-            "\"raw\"; \"sm\" and \"chunks\"; \"matrix\", \"msb\" and \"lsb\"; \"matrix\" and \"int8\"; or "
-            "\"format\", \"matrix\" and \"planes\"");
-  }
-  if (sliced) {
-    lsb.count = piece.count;
-    manifest.chunks.push_back(lsb);
-  }
-  piece.chunk_count = static_cast<std::uint32_t>(manifest.chunks.size()) - piece.first_chunk;
-  manifest.pieces.push_back(piece);
-}
-
-void read_expert_json(JsonReader& json, Manifest& manifest) {
-  static constexpr std::array<std::string_view, 5> kNames = {"layer", "index", "file", "parts", "pieces"};
-  static constexpr std::array<std::string_view, 5> kParts = {"full", "sm", "exp", "msb", "lsb"};
-  Members members(kNames);
-  ExpertEntry expert;
-  expert.first_piece = static_cast<std::uint32_t>(manifest.pieces.size());
-  std::string key;
-  json.begin_object();
-  while (json.next_key(key)) {
-    switch (members.take(json, key)) {
-      case 0:
-        expert.layer = read_u32(json);
-        break;
-      case 1:
-        expert.index = read_u32(json);
-        break;
-      case 2:
-        expert.file = read_u32(json);
-        break;
-      case 3: {
-        Members parts(kParts);
-        json.begin_object();
-        while (json.next_key(key)) {
-          Region& part = *std::array{&expert.full, &expert.sm, &expert.exp, &expert.msb,
-                                     &expert.lsb}[parts.take(json, key)];
-          part = read_region(json);
-          if (part.length == 0) throw json.error("a part is empty");
-        }
-        break;
-      }
-      case 4:
-        for (json.begin_array(); json.next_item();) read_piece_json(json, manifest, 0);
-        break;
-    }
-  }
-  members.need(json);
-  expert.piece_count = static_cast<std::uint32_t>(manifest.pieces.size()) - expert.first_piece;
-  for (std::uint32_t i = 0; i < expert.piece_count; ++i)
-    manifest.pieces[expert.first_piece + i].file = expert.file;
-  manifest.experts.push_back(expert);
-}
 
 std::string quoted(std::string_view text) {
   constexpr std::size_t kMost = 32;

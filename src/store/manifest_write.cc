@@ -9,12 +9,6 @@
 namespace sluice::store {
 namespace {
 
-void put_region(std::string& out, std::string_view name, const Region& region, bool& first) {
-  if (region.length == 0) return;
-  append_format(out, "{}\"{}\":[{},{}]", first ? "" : ",", name, region.offset, region.length);
-  first = false;
-}
-
 void put_source(std::string& out, const StoredSource& source) {
   out += "{\"path\":";
   append_json_string(out, source.path);
@@ -46,61 +40,7 @@ void put_array(std::string& out, std::string_view name, const Items& items, Put&
   out += "]";
 }
 
-void put_format_piece(std::string& out, const Manifest& manifest, const PieceEntry& piece) {
-  append_format(out, "{{\"tensor\":{},\"elements\":[{},{}],\"format\":\"{}\",\"matrix\":[{},{}],\"planes\":[",
-                piece.tensor, piece.first, piece.count, piece.format->name, piece.tiles.rows,
-                piece.tiles.columns);
-  for (std::uint32_t i = 0; i < piece.chunk_count; ++i) {
-    const StoredChunk& plane = manifest.chunks[piece.first_chunk + i];
-    append_format(out, "{}[{},{},{},{},{},\"{}\"]", i ? "," : "", plane.tensor, plane.first, plane.count,
-                  plane.bytes.offset, plane.bytes.length, hex64(plane.xxh3));
-  }
-  out += "]}";
-}
-
 }  // namespace
-
-void append_piece_json(std::string& out, const Manifest& manifest, const PieceEntry& piece) {
-  static constexpr std::string_view kParts[] = {"raw", "sm", "msb", "int8"};  // by Encoding
-  const bool split = piece.encoding == Encoding::kSplit;
-  if (piece.encoding == Encoding::kFormat) return put_format_piece(out, manifest, piece);
-  append_format(out, "{{\"tensor\":{},\"elements\":[{},{}]", piece.tensor, piece.first, piece.count);
-  if (piece.tiled()) append_format(out, ",\"tiles\":[{},{}]", piece.tiles.rows, piece.tiles.columns);
-  if (piece.has_matrix()) append_format(out, ",\"matrix\":[{},{}]", piece.tiles.rows, piece.tiles.columns);
-  append_format(out, ",\"{}\":[{},{},\"{}\"]", kParts[static_cast<std::size_t>(piece.encoding)],
-                piece.bytes.offset, piece.bytes.length, hex64(piece.xxh3));
-  if (piece.encoding == Encoding::kSliced) {
-    const StoredChunk& lsb = manifest.chunks[piece.first_chunk];
-    append_format(out, ",\"lsb\":[{},{},\"{}\"]", lsb.bytes.offset, lsb.bytes.length, hex64(lsb.xxh3));
-  }
-  if (split) {
-    out += ",\"chunks\":[";
-    for (std::uint32_t i = 0; i < piece.chunk_count; ++i) {
-      const StoredChunk& chunk = manifest.chunks[piece.first_chunk + i];
-      append_format(out, "{}[{},{},{},{},{},\"{}\"]", i ? "," : "", chunk.bytes.offset, chunk.bytes.length,
-                    chunk.first, chunk.count, chunk.coded ? 1 : 0, hex64(chunk.xxh3));
-    }
-    out += "]";
-  }
-  out += "}";
-}
-
-void append_expert_json(std::string& out, const Manifest& manifest, const ExpertEntry& expert) {
-  append_format(out, "{{\"layer\":{},\"index\":{},\"file\":{},\"parts\":{{", expert.layer, expert.index,
-                expert.file);
-  bool first = true;
-  put_region(out, "full", expert.full, first);
-  put_region(out, "sm", expert.sm, first);
-  put_region(out, "exp", expert.exp, first);
-  put_region(out, "msb", expert.msb, first);
-  put_region(out, "lsb", expert.lsb, first);
-  out += "},\"pieces\":[";
-  for (std::uint32_t i = 0; i < expert.piece_count; ++i) {
-    if (i) out += ",";
-    append_piece_json(out, manifest, manifest.pieces[expert.first_piece + i]);
-  }
-  out += "]}";
-}
 
 std::string write_manifest(const Manifest& manifest) {
   std::string out;

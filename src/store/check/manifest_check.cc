@@ -4,10 +4,10 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "codec/exponents/plane_decoder.h"
-#include "codec/slices/int8_matrix.h"
 #include "store/format.h"
 #include "store/manifest.h"
+#include "store/piece_check.h"
+#include "store/piece_encoding.h"
 #include "store/source/source_directory.h"
 
 namespace sluice::store {
@@ -21,7 +21,7 @@ class ManifestCheck {
     check_sources();
     check_tensors();
     check_data_files();
-    for (std::size_t i = 0; i < m_.pieces.size(); ++i) check_piece(m_.pieces[i]);
+    for (const PieceEntry& piece : m_.pieces) check_piece({m_, piece, name_});
     check_cover();
     check_dense();
     check_experts();
@@ -135,155 +135,7 @@ class ManifestCheck {
     }
   }
 
-  bool inside(const Region& region, std::uint32_t file) const {
-    const Bytes size = m_.data_files[file].size;
-    return region.offset <= size && region.length <= size - region.offset;
-  }
-
-  std::string text(const PieceEntry& piece) const {
-    return fmt::format("elements [{}, {}] of tensor \"{}\"", piece.first, piece.count,
-                       m_.tensors[piece.tensor].name);
-  }
-
-  void check_piece(const PieceEntry& piece) const {
-    if (piece.tensor >= m_.tensors.size())
-      throw error("a piece is of no tensor").found(fmt::format("{}", piece.tensor));
-    if (piece.file >= m_.data_files.size())
-      throw error("a piece lies in no file").found(fmt::format("{}", piece.file));
-    const std::uint64_t elements = elements_[piece.tensor];
-    // A matrix in a format may have more elements than the tensor of its codes.
-    if (piece.encoding == Encoding::kFormat) return check_planes(piece);
-    if (piece.first > elements || piece.count > elements - piece.first)
-      throw error("a piece is larger than its tensor").found(text(piece));
-    if (!inside(piece.bytes, piece.file)) throw error("a piece lies outside of its file").found(text(piece));
-    const DType dtype = m_.tensors[piece.tensor].dtype;
-    const bool split = piece.encoding == Encoding::kSplit;
-    if (split && (dtype != DType::kBF16 || m_.codec.name == "none"))
-      throw error("a piece cannot be split").found(text(piece));
-    if (piece.tiled() != (split && m_.codec.name == codec::kNativeCodec))
-      throw error("a piece has tiles, or lacks them, against its codec").found(text(piece));
-    if (piece.tiled()) check_tiles(piece);
-    if (piece.quantised()) check_matrix(piece);
-    const Bytes wanted = stored_bytes(piece);
-    if (piece.bytes.length != wanted) {
-      throw error("a piece has a wrong size")
-          .expected(fmt::format("{} bytes for {}", wanted, text(piece)))
-          .found(fmt::format("{}", piece.bytes.length));
-    }
-    if (split) check_chunks(piece);
-  }
-
-  // Bytes of the piece's first part: `raw`, `sm`, `msb` or `int8`.
-  Bytes stored_bytes(const PieceEntry& piece) const {
-    switch (piece.encoding) {
-      case Encoding::kRaw:
-        return m_.tensors[piece.tensor].bytes_of(piece.count);
-      case Encoding::kSplit:
-        return piece.plane_bytes();
-      case Encoding::kSliced:
-        return codec::SlicedShape{piece.matrix(), *m_.slices}.msb_bytes();
-      case Encoding::kInt8:
-        return codec::Int8Shape{piece.matrix()}.bytes();
-      case Encoding::kFormat:
-        break;  // it has planes instead
-    }
-    SLUICE_CHECK(false, std::to_string(static_cast<int>(piece.encoding)));
-  }
-
-  // Checks a piece in a format: whole rows of a matrix, and planes of the sizes that the format says.
-  void check_planes(const PieceEntry& piece) const {
-    const codec::MatrixShape matrix{piece.tiles.rows, piece.tiles.columns};
-    const bool whole = piece.count % matrix.columns == 0 && piece.count / matrix.columns == matrix.rows &&
-                       piece.count <= (Bytes{1} << 48);
-    if (!whole || !piece.format->fits(matrix)) {
-      throw error("a matrix does not fit its piece or its format")
-          .expected(fmt::format("all elements, in whole blocks of {} by {} if {} has no others",
-                                piece.format->block.rows, piece.format->block.columns, piece.format->name))
-          .found(fmt::format("{} by {}, {}", matrix.rows, matrix.columns, text(piece)));
-    }
-    if (m_.family() != Family::kRaw)
-      throw error("a piece is in a format in another family").found(text(piece));
-    if (piece.chunk_count != piece.format->plane_count()) {
-      throw error("a piece has not one extent for each plane")
-          .expected(fmt::format("{} of {}", piece.format->plane_count(), piece.format->name))
-          .found(fmt::format("{} for {}", piece.chunk_count, text(piece)));
-    }
-    for (std::uint32_t i = 0; i < piece.chunk_count; ++i) {
-      const StoredChunk& plane = m_.chunks[piece.first_chunk + i];
-      const std::string which = fmt::format("plane \"{}\" of {}", piece.format->planes[i].name, text(piece));
-      if (plane.tensor >= m_.tensors.size() || plane.first > elements_[plane.tensor] ||
-          plane.count > elements_[plane.tensor] - plane.first)
-        throw error("a plane is of no tensor, or larger than its tensor").found(which);
-      if (!inside(plane.bytes, piece.file)) throw error("a plane lies outside of its file").found(which);
-      const Bytes wanted = piece.format->plane_bytes(matrix, i);
-      if (plane.bytes.length != wanted || m_.tensors[plane.tensor].bytes_of(plane.count) != wanted) {
-        throw error("a plane has a wrong size")
-            .expected(fmt::format("{} bytes for {}", wanted, which))
-            .found(fmt::format("{} bytes, {} elements", plane.bytes.length, plane.count));
-      }
-    }
-  }
-
-  // Checks a piece of family sliced: whole rows of a tensor. No product overflows: a tensor's elements do
-  // not, and padding turns one element into at most 512.
-  void check_matrix(const PieceEntry& piece) const {
-    if (!m_.slices) throw error("a piece has slices or codes of 8 bits in another family").found(text(piece));
-    const TensorInfo& tensor = m_.tensors[piece.tensor];
-    const codec::CellShape matrix = piece.matrix();
-    if (!codec::can_be_quantised(tensor.dtype))
-      throw error("a piece cannot be quantised").found(std::string(dtype_name(tensor.dtype)));
-    if (tensor.shape.empty() || tensor.shape.back() != matrix.columns || piece.first % matrix.columns != 0 ||
-        piece.count % matrix.columns != 0 || piece.count / matrix.columns != matrix.rows ||
-        piece.count > (Bytes{1} << 48)) {
-      throw error("a matrix does not fit its piece")
-          .expected("rows of the tensor's last dimension, all its elements")
-          .found(fmt::format("{} by {}, {}", matrix.rows, matrix.columns, text(piece)));
-    }
-    if (piece.encoding != Encoding::kSliced) return;
-    const Bytes wanted = codec::SlicedShape{matrix, *m_.slices}.lsb_bytes();
-    const Region& lsb = m_.chunks[piece.first_chunk].bytes;
-    if (!inside(lsb, piece.file)) throw error("a slice lies outside of its file").found(text(piece));
-    if (lsb.length != wanted) {
-      throw error("a slice has a wrong size")
-          .expected(fmt::format("{} bytes for {}", wanted, text(piece)))
-          .found(fmt::format("{}", lsb.length));
-    }
-  }
-
-  // Whole rows of the tensor's last dimension. Neither product overflows: elements of tensors do not.
-  void check_tiles(const PieceEntry& piece) const {
-    const codec::TileShape& tiles = piece.tiles;
-    if (piece.count % tiles.columns != 0 || piece.count / tiles.columns != tiles.rows ||
-        piece.count > (Bytes{1} << 48)) {
-      throw error("tiles do not fit their piece")
-          .expected("rows and columns of all its elements")
-          .found(fmt::format("{} by {}, {}", tiles.rows, tiles.columns, text(piece)));
-    }
-  }
-
-  void check_chunks(const PieceEntry& piece) const {
-    const std::uint64_t unit = piece.tiled() ? piece.tiles.group_places() : 1;
-    std::uint64_t covered = 0;
-    Bytes end = 0;
-    for (std::uint32_t i = 0; i < piece.chunk_count; ++i) {
-      const StoredChunk& chunk = m_.chunks[piece.first_chunk + i];
-      const auto fail = [&](std::string_view message) {
-        throw error(fmt::format("chunk {} {}", i, message)).in(name_).found(text(piece));
-      };
-      if (!inside(chunk.bytes, piece.file)) fail("lies outside of its file");
-      if (i > 0 && chunk.bytes.offset != end) fail("does not follow the one before");
-      if (chunk.first != covered || chunk.count == 0 || chunk.count > piece.plane_bytes() - covered ||
-          chunk.count % unit != 0)
-        fail("has the wrong elements");
-      if (chunk.coded ? chunk.bytes.length == 0 || chunk.bytes.length >= chunk.count
-                      : chunk.bytes.length != chunk.count)
-        fail("has a wrong size");
-      if (piece.tiled() && chunk.bytes.length % codec::kTileColumns != 0) fail("has a wrong size");
-      covered += chunk.count;
-      end = chunk.bytes.end();
-    }
-    if (covered != piece.plane_bytes()) throw error("chunks do not cover their piece").found(text(piece));
-  }
+  std::string text(const PieceEntry& piece) const { return PieceCheck{m_, piece, name_}.text(); }
 
   // Every element of every tensor lies in exactly one piece, or in exactly one plane of a piece in a format.
   void check_cover() const {
@@ -296,14 +148,9 @@ class ManifestCheck {
     std::vector<Range> ranges;
     ranges.reserve(m_.pieces.size());
     for (const PieceEntry& piece : m_.pieces) {
-      if (piece.encoding != Encoding::kFormat) {
-        ranges.push_back({piece.tensor, piece.first, piece.count, &piece});
-        continue;
-      }
-      for (std::uint32_t i = 0; i < piece.chunk_count; ++i) {
-        const StoredChunk& plane = m_.chunks[piece.first_chunk + i];
-        ranges.push_back({plane.tensor, plane.first, plane.count, &piece});
-      }
+      each_source_range(m_, piece, [&](const SourceRange& range) {
+        ranges.push_back({range.tensor, range.first, range.count, &piece});
+      });
     }
     std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) { return a.key() < b.key(); });
     std::size_t next = 0;
@@ -323,22 +170,22 @@ class ManifestCheck {
   void check_dense() const {
     for (std::uint32_t i = 0; i < m_.dense_pieces; ++i) {
       const PieceEntry& piece = m_.pieces[i];
-      const bool aligned =
-          piece.bytes.offset % kRegionAlignment == 0 &&
-          (piece.chunk_count == 0 || m_.chunks[piece.first_chunk].bytes.offset % kRegionAlignment == 0) &&
-          (piece.encoding != Encoding::kFormat || planes_follow(piece));
+      const PieceEncoding& encoding = encoding_of(piece);
+      const std::span<const StoredChunk> runs = runs_of(m_, piece);
+      const bool aligned = piece.bytes.offset % kRegionAlignment == 0 &&
+                           (runs.empty() || runs.front().bytes.offset % kRegionAlignment == 0) &&
+                           (encoding.runs != Runs::kPlanes || follow(runs));
       if (!aligned) throw error("a dense piece is not aligned").found(text(piece));
-      if (piece.encoding == Encoding::kSliced) throw error("a dense piece is sliced").found(text(piece));
+      if (!encoding.in_dense) throw error("a dense piece is sliced").found(text(piece));
     }
   }
 
-  // The planes of a piece stand one behind the other, each at a multiple of 64.
-  bool planes_follow(const PieceEntry& piece) const {
-    Bytes at = m_.chunks[piece.first_chunk].bytes.offset;
-    for (std::uint32_t i = 0; i < piece.chunk_count; ++i) {
-      const Region& plane = m_.chunks[piece.first_chunk + i].bytes;
-      if (plane.offset != round_up(at, kPieceAlignment)) return false;
-      at = plane.end();
+  // These stand one behind the other, each at a multiple of 64.
+  static bool follow(std::span<const StoredChunk> planes) {
+    Bytes at = planes.front().bytes.offset;
+    for (const StoredChunk& plane : planes) {
+      if (plane.bytes.offset != round_up(at, kPieceAlignment)) return false;
+      at = plane.bytes.end();
     }
     return true;
   }
@@ -359,57 +206,54 @@ class ManifestCheck {
     }
   }
 
+  bool regions_are_sound(const ExpertEntry& expert) const {
+    const Bytes size = m_.data_files[expert.file].size;
+    std::optional<Bytes> end;
+    for (const auto& [name, at] : kExpertRegions) {
+      const Region& region = expert.*at;
+      if (region.length == 0) continue;
+      if (region.offset > size || region.length > size - region.offset ||
+          region.offset % kRegionAlignment != 0)
+        return false;
+      if (end && region.offset != round_up(*end, kRegionAlignment)) return false;
+      end = region.end();
+    }
+    return true;
+  }
+
   // Section 3: the regions in order and aligned, the pieces in their regions.
   bool layout_of(const ExpertEntry& expert) const {
-    std::optional<Bytes> end;
-    for (const Region* region : {&expert.full, &expert.sm, &expert.exp, &expert.msb, &expert.lsb}) {
-      if (region->length == 0) continue;
-      if (!inside(*region, expert.file) || region->offset % kRegionAlignment != 0) return false;
-      if (end && region->offset != round_up(*end, kRegionAlignment)) return false;
-      end = region->end();
-    }
-    Bytes full = expert.full.offset, sm = expert.sm.offset, exp = expert.exp.offset, msb = expert.msb.offset,
-          lsb = expert.lsb.offset;
+    if (!regions_are_sound(expert)) return false;
+    ExpertEntry filled = expert;  // its regions as far as the pieces fill them
+    for (const auto& [name, at] : kExpertRegions) (filled.*at).length = 0;
+    const auto take = [&](Region ExpertEntry::*region, const Region& bytes, Bytes alignment) {
+      Region& so_far = filled.*region;
+      if (bytes.offset != round_up(so_far.end(), alignment)) return false;
+      so_far.length = bytes.end() - so_far.offset;
+      return true;
+    };
     for (std::uint32_t i = 0; i < expert.piece_count; ++i) {
       const PieceEntry& piece = m_.pieces[expert.first_piece + i];
       if (piece.count == 0) continue;
+      const PieceEncoding& encoding = encoding_of(piece);
       // In family sliced all matrices of an expert are sliced, and none has codes of 8 bits.
-      if (m_.slices.has_value() != (piece.encoding == Encoding::kSliced) || piece.encoding == Encoding::kInt8)
-        return false;
-      if (piece.encoding == Encoding::kFormat) {
-        const StoredChunk* const planes = &m_.chunks[piece.first_chunk];
-        if (planes[0].bytes.offset != round_up(full, kPieceAlignment) || !planes_follow(piece)) return false;
-        full = planes[piece.chunk_count - 1].bytes.end();
-        continue;
-      }
-      Bytes& at = piece.encoding == Encoding::kSplit ? sm : piece.encoding == Encoding::kSliced ? msb : full;
-      if (piece.bytes.offset != round_up(at, kPieceAlignment)) return false;
-      at = piece.bytes.end();
-      if (piece.encoding == Encoding::kSliced) {
-        const Region& slice = m_.chunks[piece.first_chunk].bytes;
-        if (slice.offset != round_up(lsb, kPieceAlignment)) return false;
-        lsb = slice.end();
-        continue;
-      }
-      for (std::uint32_t c = 0; c < piece.chunk_count; ++c) {
-        const StoredChunk& chunk = m_.chunks[piece.first_chunk + c];
-        if (chunk.bytes.offset != exp) return false;
-        exp = chunk.bytes.end();
-      }
+      if (m_.slices.has_value() != encoding.rounded || !encoding.in_experts) return false;
+      if (encoding.has_bytes() && !take(encoding.region, piece.bytes, kPieceAlignment)) return false;
+      const Bytes alignment = encoding.runs == Runs::kExponents ? 1 : kPieceAlignment;
+      for (const StoredChunk& run : runs_of(m_, piece))
+        if (!take(encoding.runs_region, run.bytes, alignment)) return false;
     }
-    return full == expert.full.end() && sm == expert.sm.end() && exp == expert.exp.end() &&
-           msb == expert.msb.end() && lsb == expert.lsb.end();
+    return std::ranges::all_of(
+        kExpertRegions, [&](const ExpertRegion& one) { return filled.*one.region == expert.*one.region; });
   }
 
   void check_overlaps() const {
     std::vector<std::pair<std::uint32_t, Region>> regions;
     for (const PieceEntry& piece : m_.pieces) {
       if (piece.bytes.length > 0) regions.emplace_back(piece.file, piece.bytes);
-      if (piece.chunk_count > 0) {
-        const Bytes begin = m_.chunks[piece.first_chunk].bytes.offset;
-        regions.emplace_back(
-            piece.file,
-            Region{begin, m_.chunks[piece.first_chunk + piece.chunk_count - 1].bytes.end() - begin});
+      if (const std::span runs = runs_of(m_, piece); !runs.empty()) {
+        const Bytes begin = runs.front().bytes.offset;
+        regions.emplace_back(piece.file, Region{begin, runs.back().bytes.end() - begin});
       }
     }
     std::sort(regions.begin(), regions.end(), [](const auto& a, const auto& b) {
@@ -434,8 +278,7 @@ class ManifestCheck {
 std::string expert_file_name(std::size_t number) { return fmt::format("experts-{:05}.bin", number); }
 
 bool Manifest::has_formats() const {
-  return std::ranges::any_of(pieces,
-                             [](const PieceEntry& piece) { return piece.encoding == Encoding::kFormat; });
+  return std::ranges::any_of(pieces, [](const PieceEntry& piece) { return piece.format != nullptr; });
 }
 
 Bytes Manifest::headers_bytes() const {

@@ -25,6 +25,7 @@
 #include "store/format.h"
 #include "store/manifest.h"
 #include "store/pack/restore.h"
+#include "store/piece_encoding.h"
 #include "store/sidecar/sidecar.h"
 #include "store/source/safetensors.h"
 #include "store/source/source_directory.h"
@@ -223,11 +224,10 @@ class Verifier {
     for (const PieceEntry& piece : manifest_.pieces) {
       if (piece.bytes.length > 0)
         data[piece.file].covered.push_back({.bytes = piece.bytes, .xxh3 = piece.xxh3});
-      for (std::uint32_t c = 0; c < piece.chunk_count; ++c) {
-        const StoredChunk& chunk = manifest_.chunks[piece.first_chunk + c];
-        const bool exponents = piece.encoding == Encoding::kSplit;
+      const bool exponents = encoding_of(piece).runs == Runs::kExponents;
+      for (const StoredChunk& run : runs_of(manifest_, piece)) {
         data[piece.file].covered.push_back(
-            {chunk.bytes, chunk.xxh3, exponents ? &piece : nullptr, exponents ? &chunk : nullptr});
+            {run.bytes, run.xxh3, exponents ? &piece : nullptr, exponents ? &run : nullptr});
       }
     }
     Scan headers{

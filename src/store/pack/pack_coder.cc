@@ -12,6 +12,7 @@
 #include "codec/exponents/shards.h"
 #include "codec/matrix_format.h"
 #include "codec/native/native_chunk.h"
+#include "store/piece_encoding.h"
 
 namespace sluice::store {
 namespace {
@@ -66,18 +67,16 @@ void split(const PackJob& job, CodedSlice& slice, const StopRequest& stop) {
 }
 
 void quantise(const PackJob& job, CodedSlice& slice) {
-  const auto& [tensor, first, count] = job.units[slice.unit].pieces[slice.piece];
+  const PackUnit& unit = job.units[slice.unit];
+  const UnitPiece& piece = unit.pieces[slice.piece];
+  const TensorInfo& tensor = job.weights.tensors[piece.tensor];
   try {
-    slice.strips = {slice.encoding,
-                    slice.matrix,
-                    job.options.slices.value_or(codec::SliceBits{}),
-                    job.weights.tensors[tensor].dtype,
-                    words_of(slice),
-                    first / slice.matrix.columns + slice.first * codec::kStripRows};
+    slice.strips = {*matrix_of(job.manifest, job.coding_of(unit, piece)).format, slice.matrix, tensor.dtype,
+                    words_of(slice), piece.first / slice.matrix.columns + slice.first * codec::kStripRows};
   } catch (Error& error) {
     throw error.in(fmt::format("{}, tensor \"{}\", {}",
-                               job.source_path(job.weights.files[slice.file].relative),
-                               job.weights.tensors[tensor].name, error.where()));
+                               job.source_path(job.weights.files[slice.file].relative), tensor.name,
+                               error.where()));
   }
   slice.words.reset();
 }
@@ -90,17 +89,13 @@ void code_slice(const PackJob& job, CodedSlice& slice, const StopRequest& stop) 
 }
 
 void begin_unit(const PackJob& job, const PackUnit& unit, UnitWriter& writer) {
-  std::vector<UnitWriter::PieceShape> shapes;
-  shapes.reserve(unit.pieces.size());
-  for (const UnitPiece& piece : unit.pieces) {
-    const PieceCoding how = job.coding_of(unit, piece);
-    shapes.push_back({piece.tensor, piece.first, piece.count, how.encoding, how.tiles, how.matrix,
-                      job.weights.tensors[piece.tensor].bytes_of(piece.count)});
-  }
+  std::vector<PieceEntry> pieces;
+  pieces.reserve(unit.pieces.size());
+  for (const UnitPiece& piece : unit.pieces) pieces.push_back(job.coding_of(unit, piece));
   if (unit.is_expert)
-    writer.begin_expert(unit.layer, unit.index, shapes);
+    writer.begin_expert(unit.layer, unit.index, pieces);
   else
-    writer.begin_dense(shapes.front());
+    writer.begin_dense(pieces.front());
 }
 
 void put_slice(const PackJob& job, const CodedSlice& slice, UnitWriter& writer) {
@@ -108,7 +103,7 @@ void put_slice(const PackJob& job, const CodedSlice& slice, UnitWriter& writer) 
     writer.put_split(slice.piece, slice.first, {slice.sm.get(), static_cast<std::size_t>(slice.count)},
                      slice.chunk, slice.chunk_xxh3);
   } else if (slice.is_quantised()) {
-    writer.put_quantised(slice.piece, slice.first, slice.strips.parts());
+    writer.put_quantised(slice.piece, slice.strips.parts());
   } else if (slice.length > 0) {
     const std::uint32_t tensor = job.units[slice.unit].pieces[slice.piece].tensor;
     writer.put_raw(slice.piece, job.weights.tensors[tensor].bytes_of(slice.first), words_of(slice));

@@ -11,6 +11,7 @@
 #include "store/pack/pack_quantised.h"
 #include "store/pack/pack_slices.h"
 #include "store/pack/unit_writer.h"
+#include "store/piece_encoding.h"
 
 namespace sluice::store {
 
@@ -22,8 +23,8 @@ struct CodedSlice : SliceRange {
   codec::EncodedChunk chunk;
   std::uint64_t chunk_xxh3 = 0;
 
-  bool is_split() const { return encoding == Encoding::kSplit; }
-  bool is_quantised() const { return encoding == Encoding::kSliced || encoding == Encoding::kInt8; }
+  bool is_split() const { return encoding_of(encoding).runs == Runs::kExponents; }
+  bool is_quantised() const { return encoding_of(encoding).rounded; }
   // The most memory that it takes at any moment. A quantised slice: the words, at most one byte for each two
   // or four of their bytes, and padding.
   Bytes memory() const {

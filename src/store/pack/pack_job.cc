@@ -114,7 +114,7 @@ PackJob::PackJob(const std::string& source, const PackPlan& plan, const PackOpti
   for (const StoredSource& stored : manifest.sources) identity.weights.push_back(stored.weights);
 }
 
-PieceCoding PackJob::coding_of(const PackUnit& unit, const UnitPiece& piece) const {
+PieceEntry PackJob::coding_of(const PackUnit& unit, const UnitPiece& piece) const {
   return store::coding_of(weights, unit, piece, coding);
 }
 

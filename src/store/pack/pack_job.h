@@ -25,7 +25,7 @@ struct PackJob {
   PackJob(const PackJob&) = delete;  // `identity` points into it
   PackJob& operator=(const PackJob&) = delete;
 
-  PieceCoding coding_of(const PackUnit& unit, const UnitPiece& piece) const;
+  PieceEntry coding_of(const PackUnit& unit, const UnitPiece& piece) const;
   Bytes unit_bytes(const PackUnit& unit) const;  // bytes in the source
   std::string source_path(std::string_view relative) const {
     return directory.path + "/" + std::string(relative);

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/setting.h"
 #include "codec/slices/int8_matrix.h"
+#include "codec/slices/sliced_matrix.h"
 
 namespace sluice::store {
 
@@ -12,20 +13,20 @@ std::byte* QuantisedStrips::Part::make(std::uint64_t size) {
   return data.get();
 }
 
-QuantisedStrips::QuantisedStrips(Encoding encoding, const codec::CellShape& matrix, codec::SliceBits bits,
+QuantisedStrips::QuantisedStrips(const codec::MatrixFormat& format, const codec::CellShape& matrix,
                                  DType dtype, std::span<const std::byte> words, std::uint64_t first_row) {
   try {
-    if (encoding == Encoding::kInt8) {
-      const codec::Int8Shape shape{matrix};
-      codec::quantise_int8(words, dtype, shape, codes_.make(shape.code_bytes(8)),
-                           scales_.make(shape.scale_bytes()), first_row);
-    } else {
-      SLUICE_CHECK(encoding == Encoding::kSliced);
-      const codec::SlicedShape shape{matrix, bits};
+    if (format.slices) {
+      const codec::SlicedShape shape{matrix, *format.slices};
       codec::quantise_sliced(words, dtype, shape,
-                             {codes_.make(shape.code_bytes(bits.low)), scales_.make(shape.scale_bytes()),
+                             {codes_.make(shape.scales_offset()), scales_.make(shape.scale_bytes()),
                               zeros_.make(shape.zero_bytes()), lsb_.make(shape.lsb_bytes())},
                              first_row);
+    } else {
+      SLUICE_CHECK(&format == &codec::kFormatInt8, std::string(format.name));
+      const codec::Int8Shape shape{matrix};
+      codec::quantise_int8(words, dtype, shape, codes_.make(shape.scales_offset()),
+                           scales_.make(shape.scale_bytes()), first_row);
     }
   } catch (Error& error) {
     throw error.fix("download the file again, or pack the model without " + Setting::kSlices);

@@ -8,8 +8,8 @@
 #include <span>
 
 #include "base/dtype.h"
-#include "codec/slices/sliced_matrix.h"
-#include "store/checkpoint.h"
+#include "codec/matrix_format.h"
+#include "codec/slices/slice_cells.h"
 #include "store/pack/unit_writer.h"
 
 namespace sluice::store {
@@ -18,9 +18,9 @@ class QuantisedStrips {
  public:
   QuantisedStrips() = default;  // no strips
   // Codes `words`: the rows of `matrix` as elements of `dtype`, starting at row `first_row` of the tensor.
-  // REQUIRES: encoding is kSliced, with `bits`, or kInt8. Error(kInvalid) naming row and column of a weight
+  // REQUIRES: a format of slices, or codec::kFormatInt8. Error(kInvalid) naming row and column of a weight
   // that is infinite or NaN.
-  QuantisedStrips(Encoding encoding, const codec::CellShape& matrix, codec::SliceBits bits, DType dtype,
+  QuantisedStrips(const codec::MatrixFormat& format, const codec::CellShape& matrix, DType dtype,
                   std::span<const std::byte> words, std::uint64_t first_row);
 
   // The coded strips in the writer's form; views into this object.

@@ -8,6 +8,7 @@
 #include "base/setting.h"
 #include "codec/exponents/shards.h"
 #include "store/format.h"
+#include "store/piece_encoding.h"
 
 namespace sluice::store {
 namespace {
@@ -16,12 +17,19 @@ constexpr Bytes kRawSliceBytes = 4 * kMiB;
 
 }  // namespace
 
-PieceCoding coding_of(const Weights& weights, const PackUnit& unit, const UnitPiece& piece,
-                      const Coding& coding) {
+PieceEntry coding_of(const Weights& weights, const PackUnit& unit, const UnitPiece& piece,
+                     const Coding& coding) {
   const TensorInfo& tensor = weights.tensors[piece.tensor];
   const std::uint64_t width = tensor.shape.empty() ? 0 : tensor.shape.back();
   const bool matrix = tensor.shape.size() >= 2 && width > 0 && piece.first % width == 0 &&
                       piece.count % width == 0 && codec::can_be_quantised(tensor.dtype);
+  const auto entry = [&](Encoding encoding, codec::TileShape shape = {}) {
+    return PieceEntry{.tensor = piece.tensor,
+                      .first = piece.first,
+                      .count = piece.count,
+                      .encoding = encoding,
+                      .tiles = shape};
+  };
   const bool dense_enough = codec::kFormatBf16.bytes({1, piece.count}) >= coding.least_dense;
   if (unit.is_expert && coding.slices && piece.count > 0) {
     if (!matrix) {
@@ -31,18 +39,19 @@ PieceCoding coding_of(const Weights& weights, const PackUnit& unit, const UnitPi
           .found(fmt::format("{} {}", dtype_name(tensor.dtype), tensor.shape_text()))
           .fix("leave " + Setting::kSlices + " out");
     }
-    return {.encoding = Encoding::kSliced, .matrix = {piece.count / width, width}};
+    return entry(Encoding::kSliced, {piece.count / width, width});
   }
   if (coding.dense == DenseRounding::kInt8 && !unit.is_expert && !unit.is_range && matrix && dense_enough &&
       !std::binary_search(coding.exact.begin(), coding.exact.end(), piece.tensor))
-    return {.encoding = Encoding::kInt8, .matrix = {piece.count / width, width}};
+    return entry(Encoding::kInt8, {piece.count / width, width});
   const bool worth = unit.is_expert ? piece.count > 0 : unit.is_range ? false : dense_enough;
-  if (coding.planes == Planes::kNone || tensor.dtype != DType::kBF16 || !worth) return {};
-  if (coding.planes == Planes::kFlat) return {.encoding = Encoding::kSplit};
+  if (coding.planes == Planes::kNone || tensor.dtype != DType::kBF16 || !worth) return entry(Encoding::kRaw);
+  if (coding.planes == Planes::kFlat) return entry(Encoding::kSplit);
   const std::uint64_t columns = tensor.shape.size() < 2 ? 0 : width;
-  if (columns == 0 || piece.first % columns != 0 || piece.count % columns != 0) return {};  // not a matrix
+  if (columns == 0 || piece.first % columns != 0 || piece.count % columns != 0)
+    return entry(Encoding::kRaw);  // not a matrix
   const codec::TileShape shape{piece.count / columns, columns};
-  return {.encoding = Encoding::kSplit, .tiles = coding.keep_columns ? shape : codec::stored_shape(shape)};
+  return entry(Encoding::kSplit, coding.keep_columns ? shape : codec::stored_shape(shape));
 }
 
 PackSlices::PackSlices(const Weights& weights, const std::vector<PackUnit>& units, const Coding& coding,
@@ -65,11 +74,13 @@ void PackSlices::list(std::size_t index) {
     const UnitPiece& piece = unit.pieces[p];
     const TensorPlace& place = weights_.places[piece.tensor];
     const Bytes width = weights_.tensors[piece.tensor].bytes_of(1);
-    const PieceCoding coding = coding_of(weights_, unit, piece, coding_);
-    const bool tiled = coding.tiles.rows > 0, quantised = coding.matrix.rows > 0;
+    const PieceEntry coding = coding_of(weights_, unit, piece, coding_);
+    const bool split = encoding_of(coding).runs == Runs::kExponents, tiled = coding.tiled(),
+               quantised = encoding_of(coding).rounded;
+    const codec::CellShape matrix{coding.tiles.rows, coding.tiles.columns};  // if it is quantised
     // The items to cut: elements, groups of rows, or strips.
     const std::uint64_t items = tiled       ? coding.tiles.groups()
-                                : quantised ? coding.matrix.strips()
+                                : quantised ? matrix.strips()
                                             : piece.count,
                         places = tiled ? coding.tiles.group_places() : 1;
     const auto add = [&](std::uint64_t begin, std::uint64_t count) {
@@ -88,24 +99,23 @@ void PackSlices::list(std::size_t index) {
         first = rows.first_row * rows.shape.columns;
         elements = rows.shape.rows * rows.shape.columns;
       } else if (quantised) {
-        slice.matrix = codec::strip_rows(coding.matrix, begin, count);
-        first = begin * codec::kStripRows * coding.matrix.columns;
+        slice.matrix = codec::strip_rows(matrix, begin, count);
+        first = begin * codec::kStripRows * matrix.columns;
         elements = slice.matrix.rows * slice.matrix.columns;
       }
       slice.offset = place.offset + (piece.first + first) * width;
       slice.length = elements * width;
       queue_.push_back(slice);
     };
-    if (coding.encoding == Encoding::kSplit && unit.is_expert) {
+    if (split && unit.is_expert) {
       for (unsigned chunk = 0; chunk < coding_.chunks; ++chunk) {
         const codec::ElementRange range = codec::shard_range(items, coding_.chunks, chunk);
         add(range.begin, range.size());
       }
     } else {
-      const std::uint64_t item = quantised ? codec::kStripRows * coding.matrix.columns : places;
-      const std::uint64_t step = coding.encoding == Encoding::kRaw
-                                     ? kRawSliceBytes / width
-                                     : std::max<std::uint64_t>(1, kDenseChunkElements / item);
+      const std::uint64_t item = quantised ? codec::kStripRows * matrix.columns : places;
+      const std::uint64_t step = split || quantised ? std::max<std::uint64_t>(1, kDenseChunkElements / item)
+                                                    : kRawSliceBytes / width;
       for (std::uint64_t first = 0; first < items; first += step) add(first, std::min(step, items - first));
     }
   }

@@ -29,15 +29,10 @@ struct Coding {
   std::vector<std::uint32_t> exact{};  // tensors that are never rounded, ascending
 };
 
-// How a piece is stored (docs/store-format.md, section 4).
-struct PieceCoding {
-  Encoding encoding = Encoding::kRaw;
-  codec::TileShape tiles{};   // for Planes::kTiled
-  codec::CellShape matrix{};  // for quantised pieces
-};
+// How a piece will be stored (docs/store-format.md, section 4): its entry without places, checksums and runs.
 // Error(kUnsupported) naming a tensor that must be sliced and is not a matrix, or has another element type.
-PieceCoding coding_of(const Weights& weights, const PackUnit& unit, const UnitPiece& piece,
-                      const Coding& coding);
+PieceEntry coding_of(const Weights& weights, const PackUnit& unit, const UnitPiece& piece,
+                     const Coding& coding);
 
 struct SliceRange {
   std::size_t unit = 0;

@@ -16,6 +16,7 @@
 #include "codec/matrix_format.h"
 #include "store/format.h"
 #include "store/pack/ordered_pipeline.h"
+#include "store/piece_encoding.h"
 
 namespace sluice::store {
 namespace {
@@ -33,7 +34,7 @@ struct Run {
   bool opens = false, closes = false;  // the first and the last run of the file
   const PieceEntry* piece = nullptr;   // null: the header
   const StoredChunk* chunk = nullptr;  // of exponents; null: bytes as they are
-  Region part;                         // of the piece: `raw`, `sm` or a plane of a format …
+  Region part;                         // what the store has: `raw`, `sm` or a plane of a format …
   std::uint64_t part_xxh3 = 0;
   Bytes first = 0, length = 0;  // … and the bytes of it, or of the header
   bool completes = false;       // the last run of its piece (or header)
@@ -50,16 +51,10 @@ class Restorer {
       files_.push_back(InputFile::open(store + "/" + file.name));
     headers_ = InputFile::open(store + "/" + std::string(kHeadersName));
     // Sorted by place in the source: file, then offset, then element.
-    for (const PieceEntry& piece : manifest.pieces) {
-      if (piece.encoding != Encoding::kFormat) {
-        order_.push_back({&piece, nullptr, piece.tensor, piece.first, piece.count});
-        continue;
-      }
-      for (std::uint32_t i = 0; i < piece.chunk_count; ++i) {
-        const StoredChunk& plane = manifest.chunks[piece.first_chunk + i];
-        order_.push_back({&piece, &plane, plane.tensor, plane.first, plane.count});
-      }
-    }
+    for (const PieceEntry& piece : manifest.pieces)
+      each_source_range(manifest, piece, [&](const SourceRange& range) {
+        order_.push_back({range, &piece});
+      });
     std::sort(order_.begin(), order_.end(), [&](const Range& a, const Range& b) { return key(a) < key(b); });
     for (std::size_t i = 0; i < manifest.sources.size(); ++i) {
       if (manifest.sources[i].weights) sources_.push_back(i);
@@ -71,7 +66,9 @@ class Restorer {
     pipeline.threads = options_.threads == 0 ? usable_cpus() : options_.threads;
     pipeline.memory_limit = options_.memory;
     pipeline.next = [this](Run& run) { return next(run); };
-    pipeline.memory = [](const Run& run) { return run.chunk == nullptr ? run.length : 5 * run.length; };
+    pipeline.memory = [](const Run& run) {
+      return run.chunk == nullptr ? run.length : 5 * run.length;
+    };
     pipeline.load = [this](Run& run, const StopRequest&) { load(run); };
     pipeline.work = [this](Run& run, const StopRequest&) { work(run); };
     pipeline.finish = [this](Run& run) { finish(run); };
@@ -80,12 +77,8 @@ class Restorer {
   }
 
  private:
-  // Elements of a tensor that are stored together.
-  struct Range {
+  struct Range : SourceRange {
     const PieceEntry* piece;
-    const StoredChunk* plane;  // of a piece in a format, else null
-    std::uint32_t tensor;
-    std::uint64_t first, count;
   };
   std::tuple<std::uint32_t, Bytes, std::uint64_t, std::uint64_t> key(const Range& range) const {
     const StoredTensor& place = manifest_.places[range.tensor];
@@ -111,8 +104,8 @@ class Restorer {
       run.source = source;
       if (range != nullptr) {
         run.piece = range->piece;
-        run.part = range->plane != nullptr ? range->plane->bytes : range->piece->bytes;
-        run.part_xxh3 = range->plane != nullptr ? range->plane->xxh3 : range->piece->xxh3;
+        run.part = range->bytes;
+        run.part_xxh3 = range->xxh3;
       }
       run.chunk = chunk;
       run.first = first;
@@ -124,19 +117,16 @@ class Restorer {
     add(nullptr, nullptr, 0, header, true);
     for (; next_piece_ < order_.size(); ++next_piece_) {
       const Range& range = order_[next_piece_];
-      const PieceEntry& piece = *range.piece;
       if (manifest_.places[range.tensor].source != source) break;
-      if (piece.encoding == Encoding::kRaw || range.plane != nullptr) {
-        const Bytes bytes = range.plane != nullptr ? range.plane->bytes.length : piece.bytes.length;
-        for (Bytes at = 0; at < bytes; at += kRawSliceBytes) {
-          const Bytes length = std::min(kRawSliceBytes, bytes - at);
-          add(&range, nullptr, at, length, at + length == bytes);
-        }
+      if (encoding_of(*range.piece).runs == Runs::kExponents) {
+        const std::span<const StoredChunk> chunks = runs_of(manifest_, *range.piece);
+        for (const StoredChunk& chunk : chunks)
+          add(&range, &chunk, chunk.first, chunk.count, &chunk == &chunks.back());
         continue;
       }
-      for (std::uint32_t c = 0; c < piece.chunk_count; ++c) {
-        const StoredChunk& chunk = manifest_.chunks[piece.first_chunk + c];
-        add(&range, &chunk, chunk.first, chunk.count, c + 1 == piece.chunk_count);
+      for (Bytes at = 0; at < range.bytes.length; at += kRawSliceBytes) {
+        const Bytes length = std::min(kRawSliceBytes, range.bytes.length - at);
+        add(&range, nullptr, at, length, at + length == range.bytes.length);
       }
     }
     queue_.front().opens = true;

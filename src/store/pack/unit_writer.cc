@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
-#include "codec/slices/int8_matrix.h"
 #include "store/format.h"
+#include "store/piece_encoding.h"
 
 namespace sluice::store {
 
@@ -42,13 +42,13 @@ UnitWriter::UnitWriter(const std::string& directory, Manifest& manifest, std::ve
 
 DataWriter& UnitWriter::writer() { return unit_.file == 0 ? dense_writer_ : expert_writer_; }
 
-void UnitWriter::begin_dense(const PieceShape& piece) {
+void UnitWriter::begin_dense(const PieceEntry& piece) {
   is_expert_ = false;
   begin(0, {piece});
 }
 
 void UnitWriter::begin_expert(std::uint32_t layer, std::uint32_t index,
-                              const std::vector<PieceShape>& pieces) {
+                              const std::vector<PieceEntry>& pieces) {
   is_expert_ = true;
   if (manifest_.data_files.size() == 1 || manifest_.data_files.back().size >= expert_file_bytes_) {
     expert_writer_.sync();
@@ -61,74 +61,45 @@ void UnitWriter::begin_expert(std::uint32_t layer, std::uint32_t index,
   unit_.index = index;
 }
 
-void UnitWriter::begin(std::uint32_t file, const std::vector<PieceShape>& pieces) {
+void UnitWriter::begin(std::uint32_t file, std::vector<PieceEntry> pieces) {
   unit_ = {};
   unit_.file = file;
-  pieces_.clear();
-  chunks_.assign(pieces.size(), {});
-  sums_ = std::vector<Xxh3Stream>(pieces.size());
-  lsb_sums_ = std::vector<Xxh3Stream>(pieces.size());
-  groups_.assign(pieces.size(), {});
-  for (const PieceShape& shape : pieces) {
-    PieceEntry entry;
-    entry.tensor = shape.tensor;
-    entry.file = file;
-    entry.first = shape.first;
-    entry.count = shape.count;
-    entry.encoding = shape.encoding;
-    entry.tiles = shape.tiles;
-    if (shape.matrix.rows > 0) entry.tiles = {shape.matrix.rows, shape.matrix.columns};
-    entry.bytes.length = shape.encoding == Encoding::kRaw ? shape.raw_bytes : part_bytes(entry);
-    if (shape.encoding == Encoding::kSliced)
-      chunks_[pieces_.size()].push_back(
-          {.bytes = {0, codec::SlicedShape{shape.matrix, *manifest_.slices}.lsb_bytes()},
-           .count = shape.count});
-    pieces_.push_back(entry);
+  pieces_ = std::move(pieces);
+  chunks_.assign(pieces_.size(), {});
+  sums_ = std::vector<Xxh3Stream>(pieces_.size());
+  lsb_sums_ = std::vector<Xxh3Stream>(pieces_.size());
+  groups_.assign(pieces_.size(), {});
+  for (std::size_t i = 0; i < pieces_.size(); ++i) {
+    PieceEntry& piece = pieces_[i];
+    SLUICE_CHECK(encoding_of(piece).has_bytes(), "no source that pack() reads has pieces in a format");
+    piece.file = file;
+    piece.bytes.length = plane_bytes(manifest_, piece, 0);
+    if (encoding_of(piece).runs == Runs::kOtherPlanes)
+      chunks_[i].push_back({.bytes = {0, plane_bytes(manifest_, piece, 1)}});
   }
-  // Writes region after region, in each the pieces one after another. The size of the exponents is known only
-  // at the end. No unit has both exponents and slices.
+  place_parts();
+}
+
+// Places region after region, in each the pieces one after another. The size of the exponents is known only
+// at the end; no unit has both exponents and slices.
+void UnitWriter::place_parts() {
   Bytes at = cursor();
-  // bytes_of(i): the part of pieces_[i] in this region; null if it has none.
-  const auto place = [&](Region& region, const auto& bytes_of) {
+  for (const auto& [name, region_of] : kExpertRegions) {
+    Region& region = unit_.*region_of;
     region.offset = at;
+    const auto place = [&](Region& bytes) {
+      bytes.offset = bytes.length == 0 ? region.offset : round_up(at, kPieceAlignment);
+      if (bytes.length > 0) at = bytes.end();
+    };
     for (std::size_t i = 0; i < pieces_.size(); ++i) {
-      Region* const bytes = bytes_of(i);
-      if (bytes == nullptr) continue;
-      bytes->offset = bytes->length == 0 ? region.offset : round_up(at, kPieceAlignment);
-      if (bytes->length > 0) at = bytes->end();
+      const PieceEncoding& encoding = encoding_of(pieces_[i]);
+      if (encoding.region == region_of) place(pieces_[i].bytes);
+      if (encoding.runs_region != region_of) continue;
+      for (StoredChunk& run : chunks_[i]) place(run.bytes);
     }
     region.length = at - region.offset;
     at = round_up(at, kRegionAlignment);
-  };
-  const auto first_parts = [&](Encoding encoding) {
-    return [this, encoding](std::size_t i) {
-      // Codes of 8 bits occur in dense units only, which have one piece.
-      const Encoding own = pieces_[i].encoding == Encoding::kInt8 ? Encoding::kRaw : pieces_[i].encoding;
-      return own == encoding ? &pieces_[i].bytes : nullptr;
-    };
-  };
-  place(unit_.full, first_parts(Encoding::kRaw));
-  place(unit_.sm, first_parts(Encoding::kSplit));
-  place(unit_.msb, first_parts(Encoding::kSliced));
-  place(unit_.lsb, [&](std::size_t i) {
-    return pieces_[i].encoding == Encoding::kSliced ? &chunks_[i].front().bytes : nullptr;
-  });
-  unit_.exp.offset = at;
-}
-
-Bytes UnitWriter::part_bytes(const PieceEntry& piece) const {
-  switch (piece.encoding) {
-    case Encoding::kSplit:
-      return piece.plane_bytes();
-    case Encoding::kSliced:
-      return codec::SlicedShape{piece.matrix(), *manifest_.slices}.msb_bytes();
-    case Encoding::kInt8:
-      return codec::Int8Shape{piece.matrix()}.bytes();
-    case Encoding::kRaw:
-    case Encoding::kFormat:  // no source that pack() reads has such pieces
-      break;
   }
-  SLUICE_CHECK(false, std::to_string(static_cast<int>(piece.encoding)));
 }
 
 void UnitWriter::put_raw(std::size_t piece, Bytes offset_in_piece, std::span<const std::byte> bytes) {
@@ -153,25 +124,22 @@ void UnitWriter::put_split(std::size_t piece, std::uint64_t first, std::span<con
   unsynced_ += sm.size() + chunk.bytes.size();
 }
 
-void UnitWriter::put_quantised(std::size_t piece, std::uint64_t first, const QuantisedStrips& strips) {
-  PieceEntry& entry = pieces_[piece];
-  const bool sliced = entry.encoding == Encoding::kSliced;
-  const unsigned bits = sliced ? manifest_.slices->low : 8;
-  writer().write_at(entry.bytes.offset + first * entry.matrix().strip_bytes(bits), strips.codes);
-  sums_[piece].update(strips.codes);
-  if (sliced) {
-    writer().write_at(
-        chunks_[piece].front().bytes.offset + first * entry.matrix().strip_bytes(manifest_.slices->shift()),
-        strips.lsb);
-    lsb_sums_[piece].update(strips.lsb);
-  }
+void UnitWriter::put_quantised(std::size_t piece, const QuantisedStrips& strips) {
   GroupData& groups = groups_[piece];
+  writer().write_at(pieces_[piece].bytes.offset + groups.codes, strips.codes);
+  sums_[piece].update(strips.codes);
+  groups.codes += strips.codes.size();
+  if (!strips.lsb.empty()) {
+    writer().write_at(chunks_[piece].front().bytes.offset + groups.lsb, strips.lsb);
+    lsb_sums_[piece].update(strips.lsb);
+    groups.lsb += strips.lsb.size();
+  }
   groups.scales.insert(groups.scales.end(), strips.scales.begin(), strips.scales.end());
   groups.zeros.insert(groups.zeros.end(), strips.zeros.begin(), strips.zeros.end());
   unsynced_ += strips.codes.size() + strips.lsb.size() + strips.scales.size() + strips.zeros.size();
 }
 
-std::string UnitWriter::end() {
+void UnitWriter::write_groups() {
   for (std::size_t i = 0; i < pieces_.size(); ++i) {
     Bytes at = pieces_[i].bytes.end() - groups_[i].scales.size() - groups_[i].zeros.size();
     for (const std::vector<std::byte>* data : {&groups_[i].scales, &groups_[i].zeros}) {
@@ -181,14 +149,15 @@ std::string UnitWriter::end() {
       at += data->size();
     }
   }
-  // Writes zeros between the parts and up to the next multiple of 4096.
+}
+
+// Writes zeros between the parts and up to the next multiple of 4096.
+void UnitWriter::write_padding() {
   std::vector<Region> parts;
-  for (const PieceEntry& piece : pieces_) {
-    if (piece.bytes.length > 0) parts.push_back(piece.bytes);
+  for (std::size_t i = 0; i < pieces_.size(); ++i) {
+    if (pieces_[i].bytes.length > 0) parts.push_back(pieces_[i].bytes);
+    for (const StoredChunk& run : chunks_[i]) parts.push_back(run.bytes);
   }
-  if (unit_.exp.length > 0) parts.push_back(unit_.exp);
-  for (std::size_t i = 0; i < pieces_.size(); ++i)
-    if (pieces_[i].encoding == Encoding::kSliced) parts.push_back(chunks_[i].front().bytes);
   std::sort(parts.begin(), parts.end(), [](const Region& a, const Region& b) { return a.offset < b.offset; });
   Bytes at = cursor();
   for (const Region& part : parts) {
@@ -198,16 +167,19 @@ std::string UnitWriter::end() {
   const Bytes end = round_up(at, kRegionAlignment);
   writer().write_zeros(at, end - at);
   cursor() = end;
+}
 
-  for (Region* region : {&unit_.full, &unit_.sm, &unit_.exp, &unit_.msb, &unit_.lsb}) {
-    if (region->length == 0) *region = {};
-  }
+std::string UnitWriter::end() {
+  write_groups();
+  write_padding();
+  for (const auto& [name, region] : kExpertRegions)
+    if ((unit_.*region).length == 0) unit_.*region = {};
   unit_.first_piece = static_cast<std::uint32_t>(manifest_.pieces.size());
   unit_.piece_count = static_cast<std::uint32_t>(pieces_.size());
   for (std::size_t i = 0; i < pieces_.size(); ++i) {
     PieceEntry& piece = pieces_[i];
     piece.xxh3 = sums_[i].digest();
-    if (piece.encoding == Encoding::kSliced) chunks_[i].front().xxh3 = lsb_sums_[i].digest();
+    if (encoding_of(piece).runs == Runs::kOtherPlanes) chunks_[i].front().xxh3 = lsb_sums_[i].digest();
     piece.first_chunk = static_cast<std::uint32_t>(manifest_.chunks.size());
     piece.chunk_count = static_cast<std::uint32_t>(chunks_[i].size());
     manifest_.chunks.insert(manifest_.chunks.end(), chunks_[i].begin(), chunks_[i].end());

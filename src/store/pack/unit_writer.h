@@ -23,26 +23,19 @@ class UnitWriter {
   UnitWriter(const std::string& directory, Manifest& manifest, std::vector<std::uint32_t> dense,
              Bytes expert_file_bytes);
 
-  struct PieceShape {
-    std::uint32_t tensor = 0;
-    std::uint64_t first = 0, count = 0;
-    Encoding encoding = Encoding::kRaw;
-    codec::TileShape tiles;
-    codec::CellShape matrix;  // for kSliced and kInt8
-    Bytes raw_bytes = 0;      // for kRaw
-  };
-  void begin_dense(const PieceShape& piece);
-  void begin_expert(std::uint32_t layer, std::uint32_t index, const std::vector<PieceShape>& pieces);
+  // Pieces as coding_of() has them.
+  void begin_dense(const PieceEntry& piece);
+  void begin_expert(std::uint32_t layer, std::uint32_t index, const std::vector<PieceEntry>& pieces);
 
   void put_raw(std::size_t piece, Bytes offset_in_piece, std::span<const std::byte> bytes);
   void put_split(std::size_t piece, std::uint64_t first, std::span<const std::byte> sm,
                  const codec::EncodedChunk& chunk, std::uint64_t chunk_xxh3);
-  // Whole strips from strip `first` on. Scales (and zero points, which codes of 8 bits lack) are kept until
-  // end(), because they follow all codes.
+  // The next strips. Scales (and zero points, which codes of 8 bits lack) are kept until end(), because they
+  // follow all codes.
   struct QuantisedStrips {
     std::span<const std::byte> codes, scales, zeros, lsb;
   };
-  void put_quantised(std::size_t piece, std::uint64_t first, const QuantisedStrips& strips);
+  void put_quantised(std::size_t piece, const QuantisedStrips& strips);
   // Writes zeros as padding and enters the unit into the manifest. Returns its journal record.
   std::string end();
 
@@ -52,8 +45,10 @@ class UnitWriter {
   Manifest in_order() const;
 
  private:
-  Bytes part_bytes(const PieceEntry& piece) const;  // the first part of a piece that is not raw
-  void begin(std::uint32_t file, const std::vector<PieceShape>& pieces);
+  void begin(std::uint32_t file, std::vector<PieceEntry> pieces);
+  void place_parts();
+  void write_groups();
+  void write_padding();
   DataWriter& writer();
   Bytes& cursor() { return manifest_.data_files[unit_.file].size; }
 
@@ -71,6 +66,7 @@ class UnitWriter {
   std::vector<std::vector<StoredChunk>> chunks_;
   std::vector<Xxh3Stream> sums_, lsb_sums_;
   struct GroupData {
+    Bytes codes = 0, lsb = 0;  // written so far
     std::vector<std::byte> scales, zeros;
   };
   std::vector<GroupData> groups_;  // parallel to pieces_, if they are quantised

@@ -14,6 +14,7 @@
 #include "base/hash.h"
 #include "base/setting.h"
 #include "store/format.h"
+#include "store/piece_encoding.h"
 #include "store/tensor_list.h"
 
 namespace sluice::store {
@@ -152,61 +153,29 @@ class StoreCheckpoint final : public Checkpoint {
     return {entry.tensor, entry.first, entry.count};
   }
 
-  // The format of a piece, and the shape that its planes have.
-  void describe(const PieceEntry& entry, StoredPiece& piece) const {
-    const std::vector<std::uint64_t>& shape = manifest_.tensors[entry.tensor].shape;
-    switch (entry.encoding) {
-      case Encoding::kRaw:
-        piece.format = codec::word_format(piece.dtype);
-        piece.shape = matrix_shape(shape, entry.first, entry.count);
-        return;
-      case Encoding::kSplit:
-        piece.format = entry.tiled() ? &codec::kFormatPacked : &codec::kFormatSplit;
-        piece.shape = entry.tiled() ? codec::MatrixShape{entry.tiles.rows, entry.tiles.columns}
-                                    : matrix_shape(shape, entry.first, entry.count);
-        piece.own_columns = entry.tiled() && !shape.empty() && entry.tiles.columns == shape.back() &&
-                            entry.first % shape.back() == 0;
-        return;
-      case Encoding::kSliced:
-        piece.format = &codec::slices_format(*manifest_.slices);
-        piece.shape = {entry.tiles.rows, entry.tiles.columns};
-        return;
-      case Encoding::kInt8:
-        piece.format = &codec::kFormatInt8;
-        piece.shape = {entry.tiles.rows, entry.tiles.columns};
-        return;
-      case Encoding::kFormat:
-        piece.format = entry.format;
-        piece.shape = {entry.tiles.rows, entry.tiles.columns};
-        return;
-    }
-    SLUICE_CHECK(false, std::to_string(static_cast<int>(entry.encoding)));
-  }
-
   StoredPiece stored(const PieceEntry& entry) const {
+    const TensorInfo& tensor = manifest_.tensors[entry.tensor];
+    const StoredMatrix matrix = matrix_of(manifest_, entry);
     StoredPiece piece;
-    piece.dtype = manifest_.tensors[entry.tensor].dtype;
+    piece.format = matrix.format;
+    piece.dtype = tensor.dtype;
     piece.elements = entry.count;
-    describe(entry, piece);
-    const auto plane = [&](const Region& bytes, std::uint64_t xxh3) {
-      return StoredPlane{{entry.file, bytes.offset, bytes.length}, xxh3};
+    piece.shape = matrix.shape;
+    piece.own_columns = entry.tiled() && !tensor.shape.empty() &&
+                        entry.tiles.columns == tensor.shape.back() && entry.first % tensor.shape.back() == 0;
+    std::size_t planes = 0;
+    const auto add_plane = [&](const Region& bytes, std::uint64_t xxh3) {
+      piece.planes[planes++] = {{entry.file, bytes.offset, bytes.length}, xxh3};
     };
-    if (entry.encoding == Encoding::kFormat) {
-      for (std::uint32_t i = 0; i < entry.chunk_count; ++i) {
-        const StoredChunk& stored = manifest_.chunks[entry.first_chunk + i];
-        piece.planes[i] = plane(stored.bytes, stored.xxh3);
-      }
+    const PieceEncoding& encoding = encoding_of(entry);
+    const std::span<const StoredChunk> runs = runs_of(manifest_, entry);
+    if (encoding.has_bytes()) add_plane(entry.bytes, entry.xxh3);
+    if (encoding.runs != Runs::kExponents) {
+      for (const StoredChunk& plane : runs) add_plane(plane.bytes, plane.xxh3);
       return piece;
     }
-    piece.planes[0] = plane(entry.bytes, entry.xxh3);
-    if (entry.encoding == Encoding::kSliced) {
-      const StoredChunk& lsb = manifest_.chunks[entry.first_chunk];
-      piece.planes[1] = plane(lsb.bytes, lsb.xxh3);
-      return piece;
-    }
-    piece.exponents.reserve(entry.chunk_count);
-    for (std::uint32_t i = 0; i < entry.chunk_count; ++i) {
-      const StoredChunk& chunk = manifest_.chunks[entry.first_chunk + i];
+    piece.exponents.reserve(runs.size());
+    for (const StoredChunk& chunk : runs) {
       piece.exponents.push_back({.extent = {entry.file, chunk.bytes.offset, chunk.bytes.length},
                                  .first_element = chunk.first,
                                  .elements = chunk.count,
