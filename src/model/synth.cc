@@ -27,7 +27,7 @@ std::uint64_t elements_of(const TensorSpec& spec) {
   for (std::uint64_t dim : spec.shape) n *= dim;  // tensor_table has checked for overflow
   return n;
 }
-Bytes bytes_of(const TensorSpec& spec) { return elements_of(spec) * kWordBytes; }
+Bytes bytes_of(const TensorSpec& spec) { return bytes_of_words(elements_of(spec)); }
 
 // ---- Config
 

@@ -117,7 +117,7 @@ class ShardWriter {
   }
 
   void add(const SynthValues& values, std::uint64_t first_row, std::uint64_t rows) {
-    const Bytes bytes = rows * values.columns() * kWordBytes;
+    const Bytes bytes = bytes_of_words(rows * values.columns());
     buffers_[turn_].grow(std::max(used_ + bytes, kBatchBytes + kJobBytes), filled_);
     jobs_.push_back({&values, first_row, rows, used_});
     used_ += bytes;
@@ -184,7 +184,7 @@ void write_synth_shard(const std::string& path, std::string_view head, std::span
   ShardWriter writer(path, head, threads);
   Bytes done = 0;
   for (const SynthTensor& tensor : tensors) {
-    const Bytes row_bytes = tensor.values.columns() * kWordBytes;
+    const Bytes row_bytes = bytes_of_words(tensor.values.columns());
     const std::uint64_t rows_per_job = std::max<std::uint64_t>(1, kJobBytes / row_bytes);
     for (std::uint64_t row = 0; row < tensor.rows; row += rows_per_job) {
       const std::uint64_t rows = std::min(rows_per_job, tensor.rows - row);

@@ -5,11 +5,13 @@
 #include <span>
 #include <vector>
 
+#include "base/dtype.h"
 #include "model/architecture.h"
 
 namespace sluice::model {
 
-inline constexpr Bytes kWordBytes = 2;  // synthetic weights are BF16
+// Synthetic weights are BF16.
+inline Bytes bytes_of_words(std::uint64_t words) { return words * dtype_bytes(DType::kBF16); }
 
 // A sample of the weights' distribution at unit deviation: one lookup turns 16 random bits into a weight.
 // Every 500th quantile is an outlier. (65536)

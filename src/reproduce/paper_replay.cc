@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "engine/plan/pool_plan.h"
 #include "experts/registry.h"
+#include "lab/machine/weight_bytes.h"
 
 namespace sluice::reproduce {
 namespace {
@@ -12,7 +13,7 @@ namespace {
 // Costs of the same model stored whole.
 lab::PipelineCosts whole(lab::PipelineCosts costs) {
   costs.fetch.chunks = 0;
-  costs.fetch.u *= 2;  // the sign+mantissa plane is half of a tensor
+  costs.fetch.u *= lab::words_to_plane();  // it was the time of the sign+mantissa plane
   costs.fetch.v = costs.fetch.c = 0;
   costs.bytes.sm = costs.bytes.exp = 0;
   return costs;
@@ -66,7 +67,7 @@ engine::Profile paper_profile(const PaperModel& model, const PaperMachine& machi
   profile.model.top_k = model.top_k;
   profile.model.tensors = model.tensors;
   profile.model.chunks = machine.chunks;
-  profile.model.full = static_cast<Bytes>(2 * model.weights);
+  profile.model.full = static_cast<Bytes>(lab::word_bytes(model.weights));
   profile.model.sm = static_cast<Bytes>(model.weights);
   profile.model.exp = static_cast<Bytes>(machine.rho * model.weights);
   profile.machine.threads = machine.workers;

@@ -21,6 +21,7 @@
 #include "base/wrapped_text.h"
 #include "codec/exponents/entropy.h"
 #include "codec/exponents/plane_decoder.h"
+#include "codec/matrix_format.h"
 #include "command.h"
 #include "engine/session/sequence.h"
 #include "flags/common_flags.h"
@@ -212,6 +213,8 @@ std::optional<double> ratio(const Tally& tally) {
 constexpr std::uint64_t kSampledWords = 64 << 20;  // per group; a smaller group is read whole
 constexpr std::uint64_t kBlockWords = 128 << 10;   // read together from raw words
 
+Bytes bytes_of_words(std::uint64_t words) { return codec::kFormatBf16.bytes({1, words}); }
+
 // A run of BF16 words, or of exponents, that is read together.
 struct Run {
   store::Extent extent;
@@ -233,7 +236,11 @@ void visit_runs(const store::StoredPiece& piece, const std::function<void(const 
   if (!piece.raw()) return;
   for (std::uint64_t first = 0; first < piece.elements; first += kBlockWords) {
     const std::uint64_t words = std::min(kBlockWords, piece.elements - first);
-    visit({{piece.first().file, piece.first().offset + 2 * first, 2 * words}, words, false, false, {}});
+    visit({{piece.first().file, piece.first().offset + bytes_of_words(first), bytes_of_words(words)},
+           words,
+           false,
+           false,
+           {}});
   }
 }
 
@@ -291,7 +298,7 @@ Entropy measure_entropy(const store::Checkpoint& checkpoint, const Model& model,
   const bool whole = options.full || entropy.words <= kSampledWords;
   const std::uint64_t points = std::clamp<std::uint64_t>(kSampledWords / longest, 16, 4096);
   const std::uint64_t stride = whole ? 1 : std::max<std::uint64_t>(entropy.words / points, 1);
-  Progress progress(experts ? "experts" : "dense", 2 * (whole ? entropy.words : kSampledWords),
+  Progress progress(experts ? "experts" : "dense", bytes_of_words(whole ? entropy.words : kSampledWords),
                     progress_verbosity(!options.full || options.common.quiet, options.common.json));
   ExponentReader reader(checkpoint);
   codec::ExponentHistogram histogram;
@@ -303,7 +310,7 @@ Entropy measure_entropy(const store::Checkpoint& checkpoint, const Model& model,
       reader.add(run, histogram);
       entropy.words_read += run.words;
       next += (end - next + stride - 1) / stride * stride;  // the first point behind this run
-      progress.update(2 * entropy.words_read);
+      progress.update(bytes_of_words(entropy.words_read));
     }
     at = end;
   });

@@ -11,6 +11,7 @@
 #include "base/files/file.h"
 #include "base/setting.h"
 #include "engine/plan/device_memory_plan.h"
+#include "lab/machine/weight_bytes.h"
 
 namespace sluice::lab {
 namespace {
@@ -25,7 +26,7 @@ constexpr double kMixtralWeights = 176160768;
 HybridMachine machine(const char* name, double bits, double weights, const char* source,
                       const experts::ComputeTime& host, double device, double transfer) {
   HybridMachine machine{.name = name, .expert_bits = bits, .source = source};
-  machine.expert_bytes = static_cast<Bytes>(weights * bits / 8);
+  machine.expert_bytes = static_cast<Bytes>(bytes_at(weights, bits));
   machine.costs.run = host;
   machine.costs.device = {.run = {.fixed = device, .per_token = .5 * kMicro},
                           .transfer = transfer,
@@ -125,7 +126,7 @@ Json to_json(const HybridMachine& machine) {
 HybridMachine hybrid_machine_of(const engine::Profile& profile, const std::string& path) {
   const engine::DeviceProfile& device = profile.device.value();
   return {.name = path,
-          .expert_bits = 8.0 * sizeof(std::uint16_t) * static_cast<double>(device.expert) /
+          .expert_bits = word_bits() * static_cast<double>(device.expert) /
                          static_cast<double>(std::max<Bytes>(profile.model.full, 1)),
           .expert_bytes = device.expert,
           .source = fmt::format("measured: {} beside {}", device.device, profile.machine.cpu),

@@ -13,6 +13,7 @@
 #include "experts/layer_decider.h"
 #include "experts/registry.h"
 #include "lab/machine/layer_clock.h"
+#include "lab/machine/weight_bytes.h"
 
 namespace sluice::lab {
 namespace {
@@ -233,8 +234,8 @@ PipelineCosts pipeline_costs(const engine::Profile& profile) {
 }
 
 double PipelineCosts::whole_read() const {
-  // The sign+mantissa plane is half of the expert.
-  return tensors * fetch.u * (fetch.chunks > 0 ? 2 : 1);
+  // With chunks, u is the time to read the sign+mantissa plane of a tensor.
+  return tensors * fetch.u * (fetch.chunks > 0 ? words_to_plane() : 1);
 }
 
 double PipelineResult::first_token_s() const {

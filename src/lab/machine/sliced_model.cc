@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/json/json.h"
 #include "base/setting.h"
+#include "lab/machine/weight_bytes.h"
 #include "model/architecture.h"
 
 namespace sluice::lab {
@@ -41,8 +42,8 @@ SlicedModel published(const char* name, const char* config) {
 
 experts::ExpertBytes slice_bytes(double weights, codec::SliceBits bits) {
   const double metadata = 3 * std::ceil(weights / kExpertGroup);
-  return {.msb = static_cast<Bytes>(std::ceil(weights * bits.low / 8) + metadata),
-          .lsb = static_cast<Bytes>(std::ceil(weights * bits.shift() / 8))};
+  return {.msb = static_cast<Bytes>(std::ceil(bytes_at(weights, bits.low)) + metadata),
+          .lsb = static_cast<Bytes>(std::ceil(bytes_at(weights, bits.shift())))};
 }
 
 SlicedModel::SlicedModel(std::string name, const model::ModelConfig& config)

@@ -1,5 +1,7 @@
 #include "reproduce/dali/dali_models.h"
 
+#include "lab/machine/weight_bytes.h"
+
 namespace sluice::reproduce {
 namespace {
 
@@ -15,11 +17,11 @@ DaliMachine datasheet(const char* label, double bits, double weights, const expe
   const double share = bits / 16;
   lab::HybridMachine& machine = found.machine;
   machine.expert_bits = bits;
-  machine.expert_bytes = static_cast<Bytes>(weights * bits / 8);
+  machine.expert_bytes = static_cast<Bytes>(lab::bytes_at(weights, bits));
   machine.source = "datasheets";
   machine.costs.run = {.fixed = run.fixed * share, .per_token = run.per_token * share};
   machine.costs.device.run.fixed = device * share;
-  machine.costs.device.transfer = weights * bits / 8 / kLinkBytes;
+  machine.costs.device.transfer = lab::bytes_at(weights, bits) / kLinkBytes;
   machine.costs.device.shared = {};
   return found;
 }
@@ -41,7 +43,7 @@ const DaliModel& dali_deepseek() {
                                   .right_residual = .795,
                                   .right_raw = .726,
                                   .right_source = "averages of D-T5",
-                                  .kv_bytes = 27.0 * 576 * 2,
+                                  .kv_bytes = lab::word_bytes(27.0 * 576),
                                   .dense_weights = 15.7e9 - 26.0 * 64 * kDeepseekWeights};
   return model;
 }
@@ -59,7 +61,7 @@ const DaliModel& dali_mixtral() {
       .right_residual = .55,
       .right_raw = .50,
       .right_source = "raw: mean of D-T2b's top 1; residual: that times the gain of D-T5 for DeepSeek",
-      .kv_bytes = 32.0 * 2 * 1024 * 2,
+      .kv_bytes = lab::word_bytes(32.0 * 2 * 1024),
       .dense_weights = 46.7e9 - 32.0 * 8 * 176160768};
   return model;
 }
@@ -74,7 +76,7 @@ const DaliModel& dali_qwen() {
                                   .right_residual = .933,
                                   .right_raw = .776,
                                   .right_source = "averages of D-T5",
-                                  .kv_bytes = 48.0 * 2 * 512 * 2,
+                                  .kv_bytes = lab::word_bytes(48.0 * 2 * 512),
                                   .dense_weights = 30.5e9 - 48.0 * 128 * 4718592};
   return model;
 }

@@ -7,6 +7,7 @@
 #include <functional>
 #include <utility>
 
+#include "lab/machine/weight_bytes.h"
 #include "reproduce/dali/dali.h"
 #include "reproduce/dali/dali_sections.h"
 
@@ -430,8 +431,8 @@ class Rows {
     const auto add = [&](const DaliModel& model, double share, double bits) {
       ours += fmt::format("{}{} {:.0f} %, {} bit:", ours.empty() ? "" : "; ", model.name, 100 * share, bits);
       for (const double batch : {8.0, 16.0, 32.0, 64.0, 128.0}) {
-        const double expert = model.weights * bits / 8;
-        const double bytes = model.dense_weights * bits / 8 + batch * 128 * model.kv_bytes +
+        const double expert = lab::bytes_at(model.weights, bits);
+        const double bytes = lab::bytes_at(model.dense_weights, bits) + batch * 128 * model.kv_bytes +
                              (std::floor(model.experts * share) * model.layers + 2 + model.prefetch) * expert;
         ours += fmt::format(" {:.1f}", bytes * 1e-9);
       }

@@ -10,6 +10,7 @@
 #include "codec/exponents/entropy.h"
 #include "codec/exponents/exponent_codec.h"
 #include "codec/exponents/plane_decoder.h"
+#include "codec/matrix_format.h"
 
 namespace sluice::reproduce {
 namespace {
@@ -77,8 +78,9 @@ ExponentFacts exponent_facts(const store::Checkpoint& checkpoint, const model::M
   for (unsigned e = 0; e < 256; ++e) facts.symbols += histogram.count(static_cast<std::uint8_t>(e)) > 0;
   facts.bound = (8 + facts.entropy_bits) / 16;
   for (std::size_t c = 0; c < codecs.size(); ++c)
-    facts.codecs.push_back({std::string(codecs[c]->name()), static_cast<double>(facts.words + coded[c]) /
-                                                                (2 * static_cast<double>(facts.words))});
+    facts.codecs.push_back({std::string(codecs[c]->name()),
+                            static_cast<double>(facts.words + coded[c]) /
+                                static_cast<double>(codec::kFormatBf16.bytes({1, facts.words}))});
   return facts;
 }
 

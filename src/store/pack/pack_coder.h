@@ -12,6 +12,7 @@
 #include "store/pack/pack_slices.h"
 #include "store/pack/unit_writer.h"
 #include "store/piece_encoding.h"
+#include "store/split_memory.h"
 
 namespace sluice::store {
 
@@ -25,10 +26,11 @@ struct CodedSlice : SliceRange {
 
   bool is_split() const { return encoding_of(encoding).runs == Runs::kExponents; }
   bool is_quantised() const { return encoding_of(encoding).rounded; }
-  // The most memory that it takes at any moment. A quantised slice: the words, at most one byte for each two
-  // or four of their bytes, and padding.
+  // The most memory that it takes at any moment. A quantised slice takes its words and what they become,
+  // which is largest as slices of 8 and 4 bits.
   Bytes memory() const {
-    return is_split() ? count * 5 : is_quantised() ? length + matrix.code_bytes(9) : length;
+    if (is_split()) return split_memory(count);
+    return is_quantised() ? length + codec::kFormatSlices84.bytes({matrix.rows, matrix.columns}) : length;
   }
 };
 

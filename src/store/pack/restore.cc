@@ -17,6 +17,7 @@
 #include "store/format.h"
 #include "store/pack/ordered_pipeline.h"
 #include "store/piece_encoding.h"
+#include "store/split_memory.h"
 
 namespace sluice::store {
 namespace {
@@ -67,7 +68,7 @@ class Restorer {
     pipeline.memory_limit = options_.memory;
     pipeline.next = [this](Run& run) { return next(run); };
     pipeline.memory = [](const Run& run) {
-      return run.chunk == nullptr ? run.length : 5 * run.length;
+      return run.chunk == nullptr ? run.length : split_memory(run.length);
     };
     pipeline.load = [this](Run& run, const StopRequest&) { load(run); };
     pipeline.work = [this](Run& run, const StopRequest&) { work(run); };
