@@ -17,16 +17,22 @@ codec::MatrixRef in_view(const ExpertLayout& layout, const PiecePlace& place, co
   return matrix;
 }
 
+// Planes of the region `rest` are one run each, or the one that is a sequence of chunks.
 codec::MatrixRef in_regions(const PiecePlace& place, codec::MatrixShape shape, const ExpertMemory& memory) {
   const device::HostSpace& space = device::host_space();
   SLUICE_CHECK(place.shape == shape, std::to_string(place.shape.columns));
-  codec::MatrixRef matrix{place.format, shape, {space.address(memory.base + place.planes[0].place)}};
-  if (place.sliced()) {
-    matrix.view = memory.rest == nullptr ? codec::SliceView::kLow : codec::SliceView::kHigh;
-    if (memory.rest != nullptr) matrix.planes[1] = space.address(memory.rest + place.chunks.front().place);
-  } else {
-    matrix.planes[1] = space.address(memory.rest);
+  codec::MatrixRef matrix{place.format, shape};
+  std::size_t plane = 0;
+  for (const PlanePlace& base : place.base())
+    matrix.planes[plane++] = space.address(memory.base + base.place);
+  if (place.coded()) {
+    matrix.planes[plane] = space.address(memory.rest);
     matrix.chunks = place.chunks;
+  } else if (memory.rest == nullptr) {
+    matrix.view = codec::SliceView::kLow;
+  } else {
+    for (const codec::PlaneChunk& rest : place.chunks)
+      matrix.planes[plane++] = space.address(memory.rest + rest.place);
   }
   return matrix;
 }

@@ -94,7 +94,7 @@ PiecePlace place_piece(const store::StoredPiece& piece, std::span<const FileRun>
       SLUICE_CHECK(stored.xxh3.has_value() == place.has_checksums && place.base_planes == plane);
       place.planes[place.base_planes++] = {place_of(base, stored.extent), stored.extent.length,
                                            stored.extent.offset, stored.xxh3.value_or(0)};
-    } else if (stored.extent.length > 0) {  // an LSB slice
+    } else if (stored.extent.length > 0) {  // as an LSB slice: one run
       add_chunk(stored.extent, {.count = piece.elements, .xxh3 = stored.xxh3.value_or(0)});
     }
   }

@@ -40,8 +40,8 @@ struct PiecePlace {
   std::uint32_t file = 0;        // for errors
   std::uint64_t elements = 0;
   std::array<PlanePlace, codec::kMostPlanes> planes;  // those of the region `base`: the format's first ones
-  // What lies in the region `rest`, with places in its read buffer: coded exponents, or the LSB slice as one
-  // chunk.
+  // What lies in the region `rest`, with places in its read buffer: coded exponents, or each plane there (an
+  // LSB slice) as one chunk.
   std::vector<codec::PlaneChunk> chunks;
   Bytes chunks_offset = 0;  // of the first chunk in the file; they stand one behind the other
   Bytes view_place = 0;     // place of the piece's words, or of its planes, in the view buffer
@@ -49,7 +49,6 @@ struct PiecePlace {
   // Exponents must be decoded before the piece is words.
   bool coded() const { return format != nullptr && !format->fixed_size(); }
   bool tiled() const { return format == &codec::kFormatPacked; }
-  bool sliced() const { return format != nullptr && format->slices.has_value(); }
   codec::TileShape tiles() const { return {shape.rows, shape.columns}; }
   std::span<const PlanePlace> base() const { return std::span(planes).first(base_planes); }
   bool needs_check() const { return has_checksums || (format != nullptr && format->check != nullptr); }
