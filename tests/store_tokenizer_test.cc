@@ -73,7 +73,7 @@ TEST_F(StoreTokenizer, ADamagedTokenizerInAStoreIsReplacedByItsFiles) {
     EXPECT_EQ(outcome.out, ids);
     EXPECT_TRUE(outcome.err.starts_with("sluice: warning: the tokenizer is read from the model's files: "));
     EXPECT_NE(outcome.err.find("sidecar/tokenizer.bin at byte"), std::string::npos) << outcome.err;
-    EXPECT_TRUE(outcome.err.ends_with("; remove that file: the model's say the same\n")) << outcome.err;
+    EXPECT_TRUE(outcome.err.ends_with("; remove it: the model's files say the same\n")) << outcome.err;
     EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
     EXPECT_EQ(run(request + " -q").err, "");
   }

@@ -1,5 +1,7 @@
 #include "experts/device_caches.h"
 
+#include "base/error.h"
+#include "base/setting.h"
 #include "experts/core/equal_sizes.h"
 #include "experts/registry.h"
 
@@ -24,6 +26,26 @@ std::vector<std::unique_ptr<Residency>> make_device_caches(const DeviceCaches& s
                                                Bytes{setting.slots} * layers, Tier::kDevice));
   }
   return made;
+}
+
+std::string_view why_for_a_device(const CachePolicy& cache) {
+  if (cache.by_popularity) return "this cache is for a device, and must know how often each expert is used";
+  if (cache.whole_layers) return "this cache is for a device, which begins with whole layers";
+  return "";
+}
+
+void check_host_cache(const CachePolicy& cache) {
+  const std::string_view why = why_for_a_device(cache);
+  if (why.empty()) return;
+  const std::string name(cache.name);
+  throw Error(ErrorKind::kUsage, why)
+      .in(Setting::kCache)
+      .expected("a cache that takes experts in as they are used")
+      .found(name)
+      .fix("replay both tiers: " + Setting::kMachine + " with " + Setting::kDeviceSlots + ", " +
+           Setting::kDeviceCache + " " + name +
+           (cache.by_popularity ? " and " + Setting::kRanksOf + " FILE, recorded routing of another text"
+                                : std::string()));
 }
 
 }  // namespace sluice::experts

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "experts/cache/cache_policies.h"
@@ -15,6 +16,7 @@
 
 namespace sluice::experts {
 
+struct CachePolicy;  // experts/registry.h
 struct PlacementPolicy;
 
 // Whether experts are brought to a device: some placement computes experts there, or tiers exclude each
@@ -32,5 +34,11 @@ struct DeviceCaches {
 
 // One for each layer; for caches that keep whole layers one for all of them, of as many slots. Error(kUsage).
 std::vector<std::unique_ptr<Residency>> make_device_caches(const DeviceCaches& setting);
+
+// Why a cache is for a device alone: it begins with experts of its choice and never changes, and the host
+// begins empty, in runs and in replays. Empty for a cache that the host can have.
+std::string_view why_for_a_device(const CachePolicy& cache);
+// For a replay's cache of the host: Error(kUsage) that says which replay has the cache on a device.
+void check_host_cache(const CachePolicy& cache);
 
 }  // namespace sluice::experts

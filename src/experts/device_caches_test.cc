@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "experts/registry.h"
 
 namespace sluice::experts {
@@ -34,6 +35,31 @@ TEST(DeviceCaches, TakeExpertsWhereSomeAreComputedThere) {
   EXPECT_TRUE(takes_experts(device, nullptr, Tiers::kInclusive));
   EXPECT_TRUE(takes_experts(device, &host, Tiers::kInclusive));
   EXPECT_TRUE(takes_experts(host, nullptr, Tiers::kExclusive));
+}
+
+// A host begins empty: whatever a cache that is not for a device alone keeps, it keeps without a start.
+TEST(DeviceCaches, ThoseForADeviceAloneAreRefusedOnAHost) {
+  int refused = 0;
+  for (const CachePolicy& policy : cache_policies()) {
+    SCOPED_TRACE(policy.name);
+    if (why_for_a_device(policy).empty()) {
+      EXPECT_NO_THROW(check_host_cache(policy));
+      EXPECT_TRUE(policy.keeps || policy.name == "none");
+      continue;
+    }
+    ++refused;
+    EXPECT_FALSE(policy.keeps);
+    try {
+      check_host_cache(policy);
+      ADD_FAILURE();
+    } catch (const Error& error) {
+      const std::string text = error.what();
+      EXPECT_EQ(text.find("--cache: this cache is for a device"), 0u) << text;
+      EXPECT_NE(text.find("--device-cache " + std::string(policy.name)), std::string::npos) << text;
+      EXPECT_EQ(text.find("--ranks-of FILE") != std::string::npos, policy.by_popularity) << text;
+    }
+  }
+  EXPECT_EQ(refused, 2);
 }
 
 TEST(DeviceCaches, HoldOneExpertASlot) {

@@ -21,6 +21,7 @@
 #include "commands/hybrid_replay.h"
 #include "commands/machine_replay.h"
 #include "commands/timed_replay.h"
+#include "experts/device_caches.h"
 #include "experts/registry.h"
 #include "experts/routing/slice_names.h"
 #include "flags/common_flags.h"
@@ -64,11 +65,16 @@ struct Row {
 
 std::uint64_t seed_of(const Options& options) { return options.common.seed.value_or(0); }
 
+bool is_for_a_device(const experts::CachePolicy& policy) {
+  return !experts::why_for_a_device(policy).empty();
+}
+
 std::vector<std::string> cache_names(const std::string& list) {
   std::vector<std::string> names;
   if (list == "all") {
     for (const experts::CachePolicy& policy : experts::cache_policies())
-      if (!policy.pooled && !policy.sliced && policy.scores == experts::CacheScores::kNone)
+      if (!policy.pooled && !policy.sliced && policy.scores == experts::CacheScores::kNone &&
+          !is_for_a_device(policy))
         names.emplace_back(policy.name);
     return names;
   }
@@ -473,7 +479,7 @@ void add_simulate(Command& app) {
   Command* command = app.add_command("simulate", "Replay recorded routing through any cache");
   std::string names;
   for (const experts::CachePolicy& policy : experts::cache_policies())
-    names += std::string(policy.name) + ", ";
+    if (!is_for_a_device(policy)) names += std::string(policy.name) + ", ";
   command
       ->add_option(Setting::kTrace, &options->trace,
                    "File of `sluice trace`, .mrt or .csv; each also as .zst")

@@ -15,6 +15,7 @@
 #include "engine/plan/gate_residual.h"
 #include "engine/plan/memory_plan.h"
 #include "engine/run_report.h"
+#include "experts/device_caches.h"
 #include "experts/device_presets.h"
 #include "experts/registry.h"
 #include "flags/command_line.h"
@@ -40,7 +41,7 @@ namespace {
 // Whether a running model can do what a policy does. Others must be told what replays alone know. A cache of
 // the host is not told what is popular, and begins empty.
 bool runs(const experts::CachePolicy& cache) {
-  return !cache.oracle && !cache.by_popularity && !cache.whole_layers;
+  return !cache.oracle && experts::why_for_a_device(cache).empty();
 }
 bool runs(const experts::PrefetchPolicy& prefetch) {
   return prefetch.needs != experts::PrefetchNeeds::kTransitions;
@@ -365,10 +366,8 @@ void check_cache(const std::string& name, Setting setting, CacheUser user) {
   const bool on_device = setting == Setting::kDeviceCache;
   const auto why_not = [&](const experts::CachePolicy& cache) -> std::string_view {
     if (cache.oracle) return "this cache must know all requests beforehand";
-    if (cache.by_popularity && user == CacheUser::kModel && !on_device)
-      return "this cache is for a device, and must know how often each expert is used";
-    if (cache.whole_layers && user == CacheUser::kModel && !on_device)
-      return "this cache is for a device, which begins with whole layers";
+    if (!on_device && user == CacheUser::kModel && !experts::why_for_a_device(cache).empty())
+      return experts::why_for_a_device(cache);
     if (on_device && (cache.pooled || cache.sliced))
       return "a device's cache holds whole experts, neither pools nor slices";
     return "";

@@ -14,6 +14,7 @@
 #include "experts/combination.h"
 #include "experts/core/equal_sizes.h"
 #include "experts/decision_log.h"
+#include "experts/device_caches.h"
 #include "experts/layer_decider.h"
 #include "experts/registry.h"
 #include "kernels/elementwise/elementwise.h"
@@ -27,6 +28,7 @@ using experts::ExpertId, experts::Part, experts::Parts;
 constexpr Parts kHighView = Part::kMsb | Part::kLsb;
 
 void check(const RoutedSteps& steps, const SlicedModel& model, const MachineReplaySettings& settings) {
+  experts::check_host_cache(experts::find_cache(settings.cache));
   const std::array<std::string_view, 1> routers = {settings.router};
   experts::check_combination({.family = experts::Family::kSliced,
                               .routers = routers,

@@ -20,6 +20,7 @@ namespace sluice::lab {
 namespace {
 
 void check(const HybridSettings& settings, const RoutedSteps& steps) {
+  experts::check_host_cache(experts::find_cache(settings.host.cache));
   experts::check_combination({.cache = settings.host.cache,
                               .prefetch = settings.prefetch,
                               .placement = settings.placement,

@@ -221,6 +221,14 @@ TEST(HybridReplay, RefusesWhatCannotBe) {
   refused("greedy", "slice-lru");
   refused("greedy", "static-popular");  // nothing says what is popular
   refused("fastest", "lru");
+  for (const char* cache : {"static-popular", "static-layers"})  // the host begins empty
+    EXPECT_THROW(replay_hybrid(steps, {.host = {.cache = cache},
+                                       .placement = "cpu",
+                                       .device_cache = "lru",
+                                       .slots = 2,
+                                       .costs = costs()}),
+                 Error)
+        << cache;
   const auto ahead = [&](const char* prefetch) {
     EXPECT_THROW(replay_hybrid(steps, {.prefetch = prefetch, .costs = costs()}), Error) << prefetch;
   };

@@ -11,6 +11,7 @@
 #include "experts/cache/residency.h"
 #include "experts/core/equal_sizes.h"
 #include "experts/decision_log.h"
+#include "experts/device_caches.h"
 #include "experts/registry.h"
 
 namespace sluice::lab {
@@ -116,6 +117,7 @@ ReplayResult replay(const Requests& requests, std::uint32_t layers, const trace:
   const experts::ExpertSizes& held =
       settings.unit == CapacityUnit::kBytes ? static_cast<const experts::ExpertSizes&>(*sizes) : one_each;
   const experts::CachePolicy& policy = experts::find_cache(settings.cache);
+  experts::check_host_cache(policy);
   check_scores(policy);
   check_pools(policy, layers, sizes, settings);
 

@@ -79,8 +79,8 @@ struct ReplayResult {
 
 // `sizes` may be null when capacity counts experts. Caches start empty and are kept across sequences. `log`
 // gets every event's line (experts/decision_log.h), heading and ending; it may be empty. Error(kUsage) for an
-// unknown cache, for unknown sizes or parts, and for pools without slots; Error(kBudget) for slots that hold
-// more than the capacity.
+// unknown cache or one for a device, for unknown sizes or parts, and for pools without slots; Error(kBudget)
+// for slots that hold more than the capacity.
 ReplayResult replay(const Requests& requests, std::uint32_t layers, const trace::TraceSizes* sizes,
                     const ReplaySettings& settings, const std::function<void(std::string_view)>& log = {},
                     const std::function<bool()>& stop = {});

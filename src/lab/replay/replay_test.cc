@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "experts/device_caches.h"
 #include "experts/registry.h"
 #include "lab/replay/made_up_trace.h"
 
@@ -104,7 +105,8 @@ TEST(Replay, EveryCacheGivesTheSameLogTwiceAndNoneBeatsTheOracle) {
     for (const experts::CachePolicy& policy : experts::cache_policies()) {
       if (policy.sliced) continue;  // a trace of whole experts has no slices
       SCOPED_TRACE(policy.name);
-      if (policy.scores != experts::CacheScores::kNone) {  // such a replay has none
+      // Such a replay has no scores, and tells no cache what to begin with.
+      if (policy.scores != experts::CacheScores::kNone || !experts::why_for_a_device(policy).empty()) {
         EXPECT_THROW(replay(requests, 3, nullptr,
                             {.cache = std::string(policy.name), .scope = scope, .capacity = capacity}),
                      Error);
