@@ -58,6 +58,24 @@ TEST(CommandLine, UsageErrorsExitWith2AndSayWhatWasMeant) {
                      "--prefill: only a replay on");
 }
 
+// Caches that begin with what a device is told, and ranks that no replay of the call takes.
+TEST(CommandLine, AReplayNamesTheFlagThatItCannotFollow) {
+  const std::string replay = "simulate --trace x ";
+  for (const char* cache : {"static-popular", "static-layers"})
+    for (const char* beside : {"", " --ranks-of x"})
+      expect_usage_error(replay + "--capacity 4 --cache lru," + cache + beside,
+                         "--cache: this cache is for a device");
+  for (const char* others : {"", "--cache lru --capacity 4", "--machine slicemoe --memory-experts 1GiB"})
+    expect_usage_error(replay + "--ranks-of x " + others, "--ranks-of: this flag has no effect here");
+  const std::string cache = " --cache lru --capacity 4 --ranks-of x";
+  const std::string takes = ": a timed replay takes --preset and --memory-experts";
+  expect_usage_error(replay + "--profile x --preset auto" + cache, "--profile" + takes);
+  expect_usage_error(replay + "--preset auto" + cache, "--preset" + takes);
+  expect_usage_error(replay + "--memory-experts 1GiB" + cache, "--memory-experts" + takes);
+  expect_usage_error(replay + "--preset auto --memory-experts 1GiB --ranks-of x",
+                     "--profile: a timed replay needs");
+}
+
 TEST(CommandLine, AWrongEntryOfAListOfTokensIsNamedWithItsPlace) {
   const auto expect = [](const std::string& list, const std::string& message, const std::string& found) {
     const std::string numbers = "expected numbers with commas between them, such as 1,2,3";

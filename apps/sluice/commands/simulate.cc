@@ -79,7 +79,7 @@ std::vector<std::string> cache_names(const std::string& list) {
     return names;
   }
   names = split_list(list, Setting::kCache);
-  for (const std::string& name : names) experts::find_cache(name);
+  for (const std::string& name : names) experts::check_host_cache(experts::find_cache(name));
   return names;
 }
 
@@ -313,6 +313,39 @@ bool is_hybrid(const Options& options) {
   return true;
 }
 
+// For a replay that takes no recorded ranks.
+Error ranks_without_effect(std::string_view replay) {
+  return Error(ErrorKind::kUsage, "this flag has no effect here")
+      .in(Setting::kRanksOf)
+      .expected("a timed replay (" + Setting::kProfile + ", " + Setting::kPreset + " and " +
+                Setting::kMemoryExperts + "), or one with a device (" + Setting::kMachine + " and " +
+                Setting::kDeviceSlots + ")")
+      .found(replay)
+      .fix("give what the flag needs, or leave " + Setting::kRanksOf + " out");
+}
+
+// The flag by which the user asks for a timed replay.
+Setting asks_for_times(const TimedFlags& flags) {
+  return !flags.profile.empty()   ? Setting::kProfile
+         : !flags.presets.empty() ? Setting::kPreset
+                                  : Setting::kMemoryExperts;
+}
+
+// Refuses what a timed replay does not take, naming the flag that makes the replay a timed one.
+void check_timed(const Options& options) {
+  const TimedFlags& timed = options.timed;
+  const bool has_caches = !options.caches.empty() || !options.capacities.empty() || !options.pools.empty() ||
+                          !options.decisions.empty();
+  if (timed.profile.empty() && timed.presets.empty() && timed.memories.empty())
+    throw ranks_without_effect(has_caches ? "a replay of caches" : "none of these");
+  if (has_caches)
+    throw Error(ErrorKind::kUsage,
+                "a timed replay takes " + Setting::kPreset + " and " + Setting::kMemoryExperts)
+        .in(asks_for_times(timed))
+        .fix("leave out " + Setting::kCache + ", " + Setting::kCapacity + ", " + Setting::kPools + " and " +
+             Setting::kDecisions);
+}
+
 void run(const Options& options) {
   if (is_hybrid(options)) {
     check_whole(options.slices);
@@ -336,6 +369,7 @@ void run(const Options& options) {
           .in(Setting::kMachine)
           .fix("leave out " + Setting::kCapacity + ", " + Setting::kScope + ", " + Setting::kPools + " and " +
                Setting::kProfile);
+    if (!options.timed.ranks_of.empty()) throw ranks_without_effect("a replay on a machine without a device");
     return machine_replay({options.trace, options.caches, options.timed.presets, options.timed.memories,
                            options.decisions, seed_of(options), options.common.json, options.common.quiet},
                           options.machine, options.slices);
@@ -352,13 +386,7 @@ void run(const Options& options) {
         .expected(Setting::kMachine + " or " + Setting::kDeviceSlots)
         .fix("leave " + Setting::kPrefill + " out, or name a machine");
   if (options.timed.asked()) {
-    if (!options.caches.empty() || !options.capacities.empty() || !options.pools.empty() ||
-        !options.decisions.empty())
-      throw Error(ErrorKind::kUsage,
-                  "a timed replay takes " + Setting::kPreset + " and " + Setting::kMemoryExperts)
-          .in(Setting::kProfile)
-          .fix("leave out " + Setting::kCache + ", " + Setting::kCapacity + ", " + Setting::kPools + " and " +
-               Setting::kDecisions);
+    check_timed(options);
     return timed_replay({options.trace, options.scope.empty() ? "global" : options.scope, seed_of(options),
                          options.common.json, options.common.quiet, options.rules},
                         options.timed);
