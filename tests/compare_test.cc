@@ -218,6 +218,26 @@ TEST_F(CompareLossy, ItIsSaidWhatIsMissing) {
   EXPECT_THAT(pools.err, HasSubstr("the pools of this cache hold"));
 }
 
+TEST(Compare, RanksGoToThePresetsThatGoByThem) {
+  const ScratchDirectory directory;
+  const std::string ranks = directory.file("ranks.trace");
+  ASSERT_EQ(run("trace " + kModel + " --tokens 1,2,3 -n 3 -q -o " + ranks).code, 0);
+  const std::string compare = "compare " + kModel + " --tokens 1,2,3 -n 3 --runs 1 --memory " + memory(40) +
+                              " --device emulated:threads=1 --ranks-of " + ranks + " --preset ";
+  for (const char* presets : {"d-fiddler,gpu-lru", "gpu-lru,d-fiddler"}) {
+    const Outcome mixed = run(compare + presets);
+    EXPECT_EQ(mixed.code, 0) << mixed.err;
+    EXPECT_THAT(mixed.err, HasSubstr("--ranks-of acts on none of gpu-lru, whose")) << presets;
+    EXPECT_EQ(run(compare + presets + " -q").err, "") << presets;
+  }
+  const Outcome one = run(compare + "d-fiddler");
+  EXPECT_EQ(one.code, 0) << one.err;
+  EXPECT_EQ(one.err.find("acts on none"), std::string::npos) << one.err;
+  const Outcome none = run(compare + "gpu-lru,d-greedy");
+  EXPECT_EQ(none.code, 2);
+  EXPECT_THAT(none.err, HasSubstr("--ranks-of: this flag has no effect here"));
+}
+
 TEST(Compare, ADeviceIsNamed) {
   const std::string compare = "compare " + kModel + " --preset zipmoe -p hi -n 4 --runs 1 --memory " +
                               memory(40) + " --device emulated:threads=1";

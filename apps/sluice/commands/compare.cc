@@ -57,6 +57,29 @@ std::vector<std::string> preset_names(const EngineFlags& flags) {
   return split_names(kPresets);
 }
 
+// The options of all presets, except the preset. Flags must act with each one of them, except that recorded
+// ranks need act with one: the caches of the others ignore them.
+engine::EngineOptions options_of(EngineFlags flags, const std::vector<std::string>& names) {
+  engine::EngineOptions options, popular;
+  std::vector<std::string> without_ranks;
+  for (const std::string& name : names) {
+    flags.preset = name;
+    options = engine_options(flags, UnusedRanks::kLeftOut);
+    if (options.popularity_name == flags.ranks_of)
+      popular = options;
+    else
+      without_ranks.push_back(name);
+  }
+  if (without_ranks.empty()) return options;
+  if (without_ranks.size() == names.size()) return engine_options(flags);  // which refuses them
+  options.popularity_name = popular.popularity_name;
+  options.popularity = popular.popularity;
+  if (!flags.quiet)
+    print_warning("{} acts on none of {}, whose caches of the device keep no popular experts",
+                  flag(Setting::kRanksOf), fmt::join(without_ranks, ", "));
+  return options;
+}
+
 // Checked before anything runs. Error(kUsage) that names the preset.
 void check_goes_with(std::string_view name, const engine::ModelFacts& facts, engine::EngineOptions options) {
   const bool sliced = facts.family == experts::Family::kSliced;
@@ -112,14 +135,10 @@ lab::Changes changes_of(const engine::Engine& engine) {
 }
 
 void compare(const Options& options) {
-  EngineFlags flags = options.engine;
+  const EngineFlags& flags = options.engine;
   const std::vector<std::string> names = preset_names(flags);
   lab::CompareSettings settings;
-  if (names.empty()) settings.options = engine_options(flags);
-  for (const std::string& name : names) {  // flags must act with each preset
-    flags.preset = name;
-    settings.options = engine_options(flags);
-  }
+  settings.options = names.empty() ? engine_options(flags) : options_of(flags, names);
   if (!options.reference.empty() && !flags.routing.empty())
     throw Error(ErrorKind::kUsage, "routing that is played says nothing about the model's text")
         .in(Setting::kReference)

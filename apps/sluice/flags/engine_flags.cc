@@ -467,8 +467,12 @@ void check_residual(const EngineFlags& flags, const engine::PolicyPlan& chosen,
   options.residual = nullptr;
 }
 
-void find_popularity(const engine::PolicyPlan& chosen, engine::EngineOptions& options) {
+void find_popularity(const engine::PolicyPlan& chosen, UnusedRanks unused, engine::EngineOptions& options) {
   if (options.popularity_name.empty() || chosen.device_cache == nullptr) return;
+  if (!chosen.device_cache->by_popularity && unused == UnusedRanks::kLeftOut) {
+    options.popularity_name.clear();
+    return;
+  }
   if (!chosen.device_cache->by_popularity)
     throw Error(ErrorKind::kUsage, "this flag has no effect here")
         .in(Setting::kRanksOf)
@@ -497,7 +501,7 @@ void check_costs_are_kept(const EngineFlags& flags, const engine::EngineOptions&
 
 }  // namespace
 
-engine::EngineOptions engine_options(const EngineFlags& flags) {
+engine::EngineOptions engine_options(const EngineFlags& flags, UnusedRanks unused_ranks) {
   check_policies(flags);
   engine::EngineOptions options;
   if (!flags.memory.empty()) options.memory = parse_size(flags.memory, Setting::kMemory);
@@ -541,7 +545,7 @@ engine::EngineOptions engine_options(const EngineFlags& flags) {
   set_max_loss(flags.slices, flags.model, options);
   options.popularity_name = flags.ranks_of;
   const engine::PolicyPlan chosen = chosen_policies(options);
-  find_popularity(chosen, options);
+  find_popularity(chosen, unused_ranks, options);
   check_played(flags, *chosen.router);
   check_residual(flags, chosen, options);
   check_effects(flags.slices, options, chosen);

@@ -76,9 +76,13 @@ void check_cache(const std::string& name, Setting setting, CacheUser user);
 // Flags of an exact reference at `path` beside the model of `flags`: default policies and the router exact;
 // the machine as for the model.
 EngineFlags reference_flags(const EngineFlags& flags, const std::string& path);
+// Whether recorded ranks that the device's cache does not go by are an error, or are left out: then
+// EngineOptions::popularity_name is empty.
+enum class UnusedRanks { kRefused, kLeftOut };
 // What the flags say; called once, before the model is opened, so that wrong flags are reported first.
 // Callers add the positions of sequences. Error(kUsage), and errors of the files that flags name.
-engine::EngineOptions engine_options(const EngineFlags& flags);
+engine::EngineOptions engine_options(const EngineFlags& flags,
+                                     UnusedRanks unused_ranks = UnusedRanks::kRefused);
 
 // For the router recorded: reads the trace that it plays, and fits it to the model. Does nothing for other
 // routers. Error(kInvalid), (kUsage) naming trace or flag; (kInterrupted).
