@@ -57,19 +57,20 @@ LayerDecider::LayerDecider(LayerPolicies policies, const SparseShape& shape)
 }
 
 void LayerDecider::begin_step(std::span<const SequenceSpan> spans) {
-  prediction_.forget();
-  step_spans_.assign(spans.begin(), spans.end());
-  step_ = step_kind(spans);
-  if (policies_.constraint) policies_.constraint->begin_step(spans);
+  take_up(spans);
   switch_.begin_step(step_);
 }
 
 void LayerDecider::resume_step(std::span<const SequenceSpan> spans) {
+  take_up(spans);
+  switch_.resume_step(step_);
+}
+
+void LayerDecider::take_up(std::span<const SequenceSpan> spans) {
   prediction_.forget();
   step_spans_.assign(spans.begin(), spans.end());
   step_ = step_kind(spans);
   if (policies_.constraint) policies_.constraint->begin_step(spans);
-  switch_.resume_step(step_);
 }
 
 void LayerDecider::end_step(const StepCost& cost) {

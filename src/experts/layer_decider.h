@@ -142,7 +142,8 @@ class LayerDecider {
   const PrefetchTrial* prefetch_trial() const { return switch_.trial(); }
 
  private:
-  const Routing& routed();  // what follows any routing
+  void take_up(std::span<const SequenceSpan> spans);  // the step becomes the running one
+  const Routing& routed();                            // what follows any routing
   void count_changes();
   void group_by_expert();
   void average_scores();

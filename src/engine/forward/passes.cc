@@ -43,9 +43,7 @@ Pass Passes::begin(const Step& step) {
   Pass pass(*this, step, claim_rows(), ++begun_, parts_.config.encoder_layers);
   ++open_;
   for (const SequenceSpan& span : step.spans) span.sequence->join_pass();
-  if (open_ > 1) parts_.experts.prefetch({});
-  last_ = pass.number_;
-  parts_.statistics.kind = step.kind();
+  take_turn(pass);
   pass.counts_.start(parts_.experts);
   parts_.moe.begin_step(step);
   if (observer_ != nullptr) observer_->on_step(step);
@@ -60,12 +58,16 @@ Pass Passes::begin(const Step& step) {
   return pass;
 }
 
+void Passes::take_turn(const Pass& pass) {
+  if (open_ > 1) parts_.experts.prefetch({});
+  last_ = pass.number_;
+  parts_.statistics.kind = pass.step_.kind();
+}
+
 void Passes::enter(Pass& pass) {
   pass.counts_.start(parts_.experts);
   if (last_ == pass.number_) return;
-  last_ = pass.number_;
-  if (open_ > 1) parts_.experts.prefetch({});
-  parts_.statistics.kind = pass.step_.kind();
+  take_turn(pass);
   parts_.moe.resume_step(pass.step_);
   if (observer_ != nullptr) observer_->on_resume(pass.step_);
 }

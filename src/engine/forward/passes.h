@@ -34,6 +34,7 @@ class Passes {
   friend class Pass;
   void check(const Step& step) const;
   std::size_t claim_rows();
+  void take_turn(const Pass& pass);  // it runs from now on, and another one ran before, if any did
   // Before and after each stretch of layers that a pass computes.
   void enter(Pass& pass);
   void leave(Pass& pass) { pass.counts_.stop(parts_.experts); }
