@@ -46,16 +46,15 @@ bool is_read(Standing one) { return one == Standing::kMissing || one == Standing
 
 Replacement replace_missing(const MissLimit& limit, std::span<const std::uint32_t> ranking,
                             std::span<const double> score, std::span<const Standing> standing,
-                            std::uint32_t top_j, std::vector<std::uint32_t>& selection, MassLimit mass) {
+                            std::uint32_t top_j, std::vector<std::uint32_t>& selection, MassLimit mass,
+                            ReplacementScratch& scratch) {
   Replacement result;
   Cost cost = cost_of(selection, standing);
   if (!over(limit, cost)) return result;
-  thread_local std::vector<std::uint8_t> stays;  // by id: selected, or not to be touched
+  auto& [stays, leaving] = scratch;
   stays.assign(standing.size(), 0);
   for (std::uint32_t id : ranking.first(std::min<std::size_t>(top_j, ranking.size()))) stays[id] = 1;
-  // The lowest score first; both vectors keep their memory.
-  thread_local std::vector<std::uint32_t*> leaving;
-  leaving.clear();
+  leaving.clear();  // the lowest score first
   for (std::uint32_t& id : selection)
     if (is_read(standing[id]) && stays[id] == 0) leaving.push_back(&id);
   std::ranges::sort(leaving, {}, [&](const std::uint32_t* id) { return std::pair(score[*id], *id); });
@@ -88,6 +87,13 @@ Replacement replace_missing(const MissLimit& limit, std::span<const std::uint32_
   }
   result.violation = !cost.nothing() && over(limit, cost);
   return result;
+}
+
+Replacement replace_missing(const MissLimit& limit, std::span<const std::uint32_t> ranking,
+                            std::span<const double> score, std::span<const Standing> standing,
+                            std::uint32_t top_j, std::vector<std::uint32_t>& selection, MassLimit mass) {
+  ReplacementScratch scratch;
+  return replace_missing(limit, ranking, score, standing, top_j, selection, mass, scratch);
 }
 
 MissConstraint::MissConstraint(const ConstraintConfig& config, const ExpertSizes& sizes,
@@ -166,7 +172,7 @@ void MissConstraint::replace(std::uint32_t layer, std::span<const std::uint32_t>
   MassLimit allowed;
   if (guard_ != nullptr) allowed = {mass, guard_->mass_allowance(pending_tokens_, pending_mass_)};
   const Replacement result =
-      replace_missing(limit, ranking, score, standing, config_.top_j, selection, allowed);
+      replace_missing(limit, ranking, score, standing, config_.top_j, selection, allowed, scratch_);
   pending_mass_ += result.mass;
   pending_tokens_ += 1;
   replaced_ += result.replaced;

@@ -55,6 +55,15 @@ struct MassLimit {
 Replacement replace_missing(const MissLimit& limit, std::span<const std::uint32_t> ranking,
                             std::span<const double> score, std::span<const Standing> standing,
                             std::uint32_t top_j, std::vector<std::uint32_t>& selection, MassLimit mass = {});
+// The same for a caller that asks again and again: the vectors keep their memory.
+struct ReplacementScratch {
+  std::vector<std::uint8_t> stays;      // by id: selected, or not to be touched
+  std::vector<std::uint32_t*> leaving;  // places in the selection
+};
+Replacement replace_missing(const MissLimit& limit, std::span<const std::uint32_t> ranking,
+                            std::span<const double> score, std::span<const Standing> standing,
+                            std::uint32_t top_j, std::vector<std::uint32_t>& selection, MassLimit mass,
+                            ReplacementScratch& scratch);
 
 // One per run: the rate is that of all sequences together. begin_step begins a step; in a step of decoded
 // tokens, routers ask for each layer, and on_event follows each layer; end_step ends a step that did not
@@ -109,6 +118,7 @@ class MissConstraint {
   std::vector<SequenceId> decoding_;                     // sequences with decoded tokens in the running step
   bool accounts_ = false;                                // the running step
   std::uint64_t replaced_ = 0, violations_ = 0;
+  ReplacementScratch scratch_;
 };
 
 }  // namespace sluice::experts
