@@ -515,9 +515,9 @@ TEST_F(Slices, ALimitOnMissesIsKept) {
     }
     EXPECT_EQ(engine->statistics().prefill.slices.downgrades, 0u);
     if (mode == ConstraintMode::kNone) {
-      EXPECT_EQ(engine->statistics().decode_routing.agreement(), 1);
+      EXPECT_EQ(engine->report().decider.decode_changes().agreement(), 1);
     } else {
-      EXPECT_LT(engine->statistics().decode_routing.agreement(), 1);
+      EXPECT_LT(engine->report().decider.decode_changes().agreement(), 1);
     }
     return account.rate();
   };

@@ -16,6 +16,7 @@
 #include "eval/check_reference.h"
 #include "eval/identity.h"
 #include "eval/state.h"
+#include "experts/layer_decider.h"
 #include "model/architecture.h"
 #include "store/checkpoint.h"
 
@@ -210,7 +211,8 @@ Calibration measure_calibration(const store::Checkpoint& checkpoint, const model
       return count == 0 ? 0 : sum / static_cast<double>(count);
     };
     scored.low = mean(statistics.low_share, statistics.low_tokens);
-    scored.mass = mean(statistics.decode_routing.mass_lost, statistics.decode_routing.tokens);
+    const experts::RoutingChanges& routing = engine->report().decider.decode_changes();
+    scored.mass = mean(routing.mass_lost, routing.tokens);
     scored.bytes_per_token =
         static_cast<double>(statistics.decode.bytes_read) / static_cast<double>(statistics.decode.tokens);
     return scored;

@@ -19,6 +19,7 @@
 #include "engine/plan/engine_plan.h"
 #include "engine/run_report.h"
 #include "engine/watch/statistics.h"
+#include "experts/layer_decider.h"
 #include "experts/routing/miss_constraint.h"
 #include "model/architecture.h"
 #include "model/golden_models.h"
@@ -229,9 +230,10 @@ TEST_F(Contract, GuardAndStatisticsAgree) {
   const Statistics& statistics = engine.statistics();
   const experts::LossGuard& guard = *engine.report().loss_guard();
   const std::uint64_t places = statistics.decode.tokens * sliced_->model.config.sparse_layers();
-  EXPECT_EQ(statistics.decode_routing.tokens, places);
+  const experts::RoutingChanges& routing = engine.report().decider.decode_changes();
+  EXPECT_EQ(routing.tokens, places);
   EXPECT_EQ(statistics.low_tokens, places);
-  EXPECT_NEAR(guard.mass_lost(), statistics.decode_routing.mass_lost / static_cast<double>(places), 1e-12);
+  EXPECT_NEAR(guard.mass_lost(), routing.mass_lost / static_cast<double>(places), 1e-12);
   EXPECT_NEAR(guard.low_share(), statistics.low_share / static_cast<double>(places), 1e-12);
 }
 

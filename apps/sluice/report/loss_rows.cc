@@ -9,6 +9,7 @@
 #include "engine/engine.h"
 #include "engine/run_report.h"
 #include "engine/watch/statistics.h"
+#include "experts/layer_decider.h"
 #include "experts/registry.h"
 #include "experts/routing/miss_account.h"
 #include "experts/routing/miss_constraint.h"
@@ -74,9 +75,9 @@ std::string router_text(const engine::PolicyPlan& policies) {
 std::vector<ReportRow> loss_rows(const engine::RunReport& run) {
   std::vector<ReportRow> rows;
   const engine::Statistics& statistics = run.statistics;
-  const experts::RoutingChanges& routing = statistics.decode_routing;  // prompts are routed exactly
+  const experts::RoutingChanges& routing = run.decider.decode_changes();  // prompts are routed exactly
   if (const std::string played = run.policies.played(); !played.empty()) {
-    const experts::RoutingChanges& all = statistics.routing;
+    const experts::RoutingChanges& all = run.decider.changes();
     rows.push_back({"routing", fmt::format("{}; the model itself would have chosen otherwise for {:.1f} % of "
                                            "tokens, so the text is not its own",
                                            played,

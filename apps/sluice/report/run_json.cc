@@ -74,7 +74,7 @@ Json slices_json(const engine::RunReport& run) {
                {"downgrades", all.downgrades},
                {"replaced", constraint.replaced()},
                {"violations", constraint.violations()},
-               {"agreement", statistics.decode_routing.agreement()}};
+               {"agreement", run.decider.decode_changes().agreement()}};
   if (run.loss_guard() != nullptr) json.update(contract_json(run));
   return json;
 }
@@ -142,10 +142,10 @@ Json io_json(const engine::RunReport& run) {
 
 Json losses_json(const engine::RunReport& run) {
   Json json;
-  const experts::RoutingChanges& routing = run.statistics.routing;
+  const experts::RoutingChanges& routing = run.decider.changes();
   json["routing"] = {{"router", run.policies.router->name},
                      {"tokens", routing.tokens},
-                     {"decode_tokens", run.statistics.decode_routing.tokens},
+                     {"decode_tokens", run.decider.decode_changes().tokens},
                      {"changed_tokens", routing.changed_tokens},
                      {"substituted", routing.substituted},
                      {"mass_lost", routing.mass_lost}};

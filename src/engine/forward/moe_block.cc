@@ -115,8 +115,6 @@ const experts::LayerDecision& MoeBlock::decide(std::size_t layer, const Step& st
   const experts::ScoresView scores = scores_.of_layer(layer, step, w);
   moe_watch_.lap();
   const experts::Routing& routing = decider_->route(scores);
-  statistics_.routing = decider_->changes();
-  statistics_.decode_routing = decider_->decode_changes();
   if (observer_ != nullptr) observer_->on_routing(scores, routing);
   Stopwatch deciding;
   const experts::LayerDecision& decision = decider_->decide();

@@ -1,4 +1,5 @@
-// Counts of a run, taken while it runs. Names are those of reports, in text and in JSON.
+// Counts of a run, taken while it runs. Names are those of reports, in text and in JSON. How routers have
+// changed the model's routing is counted where they are asked: LayerDecider::changes().
 #pragma once
 
 #include <array>
@@ -7,7 +8,6 @@
 #include "base/bytes.h"
 #include "engine/session/step.h"
 #include "experts/routing/miss_account.h"
-#include "experts/routing/routing_changes.h"
 
 namespace sluice::engine {
 
@@ -40,9 +40,7 @@ struct ExpertStatistics {
 
 struct Statistics {
   ExpertStatistics prefill, decode;
-  StepKind kind = StepKind::kPrompt;       // of the running step
-  experts::RoutingChanges routing;         // by a router that deviates from the model
-  experts::RoutingChanges decode_routing;  // the same without prompts
+  StepKind kind = StepKind::kPrompt;  // of the running step
   // For experts in slices, without prompts: tokens (a token counts once in each sparse layer), and the sum of
   // the shares of their weights that were computed at low precision.
   std::uint64_t low_tokens = 0;

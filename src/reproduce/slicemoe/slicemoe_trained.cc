@@ -16,6 +16,7 @@
 #include "engine/watch/statistics.h"
 #include "eval/feed.h"
 #include "eval/reference_windows.h"
+#include "experts/layer_decider.h"
 #include "lab/machine/run_on_machine.h"
 #include "lab/replay/routing_recorder.h"
 #include "lab/replay/synthetic_routing.h"
@@ -296,7 +297,7 @@ class TrainedMeasurement {
     point.msb_missed = slices.msb_rate();
     point.lsb_missed = slices.lsb_rate();
     point.low_share = statistics.low_share / static_cast<double>(statistics.low_tokens);
-    point.own = statistics.decode_routing.agreement();
+    point.own = engine.report().decider.decode_changes().agreement();
     set_costs(point, decode);
     return point;
   }
