@@ -113,11 +113,7 @@ class Interleaved {
         go_on();
     }
     for (std::size_t i = 0; i < texts_.size(); ++i) {
-      const RequestStatistics& count = sequences_[i]->statistics();
-      EXPECT_EQ(count.prompt_tokens, texts_[i].prompt);
-      EXPECT_EQ(count.decode_tokens, texts_[i].tokens.size() - texts_[i].prompt);
       EXPECT_EQ(sequences_[i]->length(), texts_[i].tokens.size());
-      EXPECT_GT(count.demand, 0u);
       met_.long_texts += sequences_[i]->length() > 2 * kernels::kCacheBlock ? 1 : 0;
     }
   }

@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <optional>
 #include <string_view>
-#include <utility>
 
 #include "base/error.h"
 #include "base/stopwatch.h"
 #include "engine/forward/unit/stream_all.h"
-#include "engine/session/sequence.h"
 #include "experts/core/state_order.h"
 #include "kernels/ops/host_ops.h"
 #include "kernels/products/packed/packed_matmul.h"
@@ -122,7 +120,6 @@ const experts::LayerDecision& MoeBlock::decide(std::size_t layer, const Step& st
   if (!decision.is_low.empty()) statistics_.low_tokens += scores.tokens;
   statistics_.low_share += decision.low_share;
   rows_.group(routing, {decision.experts, decision.tokens}, scores.experts);
-  count_demand(step, decision);
   assignment_ = decision.assignment.unit;
   event_experts_.assign(decision.experts.begin(), decision.experts.end());
   if (device_ == nullptr) return decision;
@@ -132,21 +129,6 @@ const experts::LayerDecision& MoeBlock::decide(std::size_t layer, const Step& st
     plan_ = &streamed_;
   }
   return decision;
-}
-
-void MoeBlock::count_demand(const Step& step, const experts::LayerDecision& decision) {
-  if (step.spans.size() == 1) {
-    step.spans.front().sequence->statistics().demand += decision.experts.size();
-    return;
-  }
-  asked_.assign(config_.moe.experts, 0);
-  for (std::size_t s = 0; s < step.spans.size(); ++s) {
-    const SequenceSpan& span = step.spans[s];
-    std::uint64_t& demand = span.sequence->statistics().demand;
-    for (std::size_t t = span.first_token; t < span.first_token + span.tokens; ++t)
-      for (const experts::Choice& choice : decision.routing.token(static_cast<std::uint32_t>(t)))
-        if (std::exchange(asked_[choice.expert], s + 1) != s + 1) ++demand;
-  }
 }
 
 void MoeBlock::begin_fetch(std::size_t layer, const experts::LayerDecision& decision) {

@@ -68,7 +68,6 @@ class MoeBlock {
   // Adds to what the host fetches the experts that the device was decided to have and lacks.
   void fetch_missing(std::size_t layer, const experts::LayerDecision& decision);
   void count_found(const experts::EventOutcome& outcome);
-  void count_demand(const Step& step, const experts::LayerDecision& decision);
   void show_inputs(std::size_t layer, std::size_t tokens, const Workspace& w);  // to the observer
   // Arranges w.normed in the forms that only experts read.
   void arrange_for_experts(std::size_t tokens, const Workspace& w);
@@ -153,10 +152,9 @@ class MoeBlock {
   ExpertRows rows_;
   std::vector<kernels::op::WeightedRow> sums_;  // what is summed, ascending by expert for each token
   std::vector<experts::SequenceSpan> spans_;    // of the running step
-  std::vector<std::size_t> asked_;             // by expert of the layer: the last span of the step that asked
-  std::span<const experts::Unit> assignment_;  // by slot of rows_; empty: all on the host
-  std::vector<ExpertWork> works_;              // that are computed together
-  std::vector<fetch::ExpertStore::Pin> pins_;  // of experts that need no read
+  std::span<const experts::Unit> assignment_;   // by slot of rows_; empty: all on the host
+  std::vector<ExpertWork> works_;               // that are computed together
+  std::vector<fetch::ExpertStore::Pin> pins_;   // of experts that need no read
   // As they were when the running step began.
   Stopwatch step_watch_;
   Bytes needed_before_ = 0, wasted_before_ = 0;

@@ -17,7 +17,6 @@ class PassCounts {
  public:
   void start(const fetch::ExpertStore& experts);
   void stop(const fetch::ExpertStore& experts);
-  double seconds() const { return sums_.seconds; }
   // Adds the sums to the counts of the pass's kind.
   void add_to(ExpertStatistics& count) const;
 

@@ -96,8 +96,6 @@ void Passes::finish(Pass& pass, const LogitSink& sink) {
   count.steps += 1;
   count.tokens += pass.step_.tokens.size();
   pass.counts_.add_to(count);
-  for (const SequenceSpan& span : pass.step_.spans)
-    span.sequence->statistics().add_step(span.kind, span.tokens, pass.counts_.seconds());
 }
 
 void Passes::release(Pass& pass) {

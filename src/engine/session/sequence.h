@@ -9,7 +9,6 @@
 
 #include "engine/session/encoder_memory.h"
 #include "engine/session/kv_pool.h"
-#include "engine/session/request_statistics.h"
 #include "experts/core/sequence_span.h"
 
 namespace sluice::engine {
@@ -46,9 +45,6 @@ class Sequence {
   // are not allowed while it is in one.
   void join_pass();
   void leave_pass() { in_pass_ = false; }
-  // What the request has cost; clear() does not change it.
-  RequestStatistics& statistics() { return statistics_; }
-  const RequestStatistics& statistics() const { return statistics_; }
 
   // Keys and values of one layer, of the encoder or of the decoder, by position.
   kernels::CacheRows keys(std::size_t layer);
@@ -66,7 +62,6 @@ class Sequence {
   EncoderMemory encoder_;
   std::size_t length_ = 0, encoder_length_ = 0;
   bool in_pass_ = false;
-  RequestStatistics statistics_;
   std::function<void(experts::SequenceId)> ended_;
 };
 
