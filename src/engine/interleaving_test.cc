@@ -1,5 +1,6 @@
 // The logits of a sequence do not depend on what else is computed: which sequences share its steps, how its
-// prompt is cut, which passes are suspended or cancelled on the way, and what the policies do about it.
+// prompt is cut, which passes are suspended or cancelled on the way, and what the policies do about it, also
+// where a device beside the host computes experts.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,6 +21,8 @@
 #include "engine/forward/pass.h"
 #include "engine/run_report.h"
 #include "engine/watch/routing_observer.h"
+#include "experts/device_plan.h"
+#include "experts/device_presets.h"
 #include "experts/layer_decider.h"
 #include "experts/registry.h"
 #include "kernels/attention/attention.h"
@@ -90,6 +93,7 @@ void compute_alone(Engine& engine, Text& text) {
 // What all runs together have met, so that no case is tested by name alone.
 struct Met {
   std::size_t mixed = 0, suspended = 0, cancelled = 0, shared = 0, evictions = 0, long_texts = 0;
+  std::size_t on_device = 0, there = 0;  // experts that a device computed, and of them those that it had
 };
 
 // Computes the texts in passes of random spans.
@@ -208,13 +212,31 @@ class Interleaved {
   std::vector<std::unique_ptr<Open>> open_;
 };
 
-class EvictionCounter final : public RoutingObserver {
+class DecisionCounter final : public RoutingObserver {
  public:
+  explicit DecisionCounter(Met& met) : met_(met) {}
   void on_decisions(std::uint32_t, const experts::LayerDecision& decision) override {
-    evictions += decision.outcome->evicted.size();
+    met_.evictions += decision.outcome->evicted.size();
+    if (decision.device == nullptr) return;
+    met_.evictions += decision.device->evicted.size();
+    met_.on_device += decision.device->uses.size();
+    met_.there += static_cast<std::size_t>(
+        std::ranges::count(decision.device->uses, experts::DeviceBytes::kSlot, &experts::DeviceUse::from));
   }
-  std::size_t evictions = 0;
+
+ private:
+  Met& met_;
 };
+
+std::string name_of(const EngineOptions& options) {
+  std::string name = "preset " + options.preset + ", cache " + options.cache + ", scheduler " +
+                     options.scheduler + ", prefetch " + options.prefetch;
+  if (options.device.empty()) return name;
+  name += ", placement " + options.placement + ", device cache " + options.device_cache + " of " +
+          std::to_string(options.device_slots.value_or(0)) + " slots";
+  if (options.dense_on == DenseOn::kDevice) name += ", dense weights there";
+  return name;
+}
 
 // Under each of the settings, the texts have the logits that they have alone.
 void check(const std::string& path, std::span<const EngineOptions> settings, std::uint64_t seed, Met& met) {
@@ -229,13 +251,11 @@ void check(const std::string& path, std::span<const EngineOptions> settings, std
     for (Text& text : texts) compute_alone(alone, text);
   }
   for (const EngineOptions& options : settings) {
-    SCOPED_TRACE("cache " + options.cache + ", scheduler " + options.scheduler + ", prefetch " +
-                 options.prefetch);
+    SCOPED_TRACE(name_of(options));
     Engine engine(*checkpoint, model, resolve(options, *checkpoint, model), 1 + random() % 5);
-    EvictionCounter counter;
+    DecisionCounter counter(met);
     if (!model.config.has_encoder()) engine.observe(&counter);
     Interleaved(engine, texts, random, met).run();
-    met.evictions += counter.evictions;
   }
 }
 
@@ -273,6 +293,93 @@ std::vector<EngineOptions> every_exact_policy(bool sliced, Bytes cache_bytes) {
   return all;
 }
 
+// One of the table for which `is_good`.
+template <class Table, class Good>
+const auto& any_of(const Table& table, std::mt19937_64& random, const Good& is_good) {
+  for (;;)
+    if (const auto& one = table[random() % table.size()]; is_good(one)) return one;
+}
+
+bool is_exact(const experts::Preset& preset) {
+  return !preset.sliced() && !experts::find_router(preset.router).lossy;
+}
+
+// A device of a few slots, of which nothing is said yet.
+void add_device(std::uint32_t experts, std::mt19937_64& random, EngineOptions& options) {
+  options.device = "emulated:link=inf,compute=inf,latency=0us,threads=" + std::to_string(1 + random() % 2);
+  options.device_slots = static_cast<std::uint32_t>(1 + random() % std::min<std::uint32_t>(experts, 6));
+  options.dense_on = random() % 3 == 0 ? DenseOn::kDevice : DenseOn::kHost;
+}
+
+// What another text used, for caches of the device that keep what is popular: anything will do.
+void add_popularity(const model::ModelConfig& config, EngineOptions& options) {
+  options.popularity_name = "made up";
+  options.popularity.resize(config.sparse_layers());
+  for (std::size_t layer = 0; layer < options.popularity.size(); ++layer)
+    for (std::size_t e = 0; e < config.moe.experts; ++e)
+      options.popularity[layer].push_back(static_cast<double>((7 * e + layer) % config.moe.experts));
+}
+
+// One placement, cache and prefetch of a device, all drawn.
+void add_any_device(const model::ModelConfig& config, std::mt19937_64& random, EngineOptions& options) {
+  add_device(config.moe.experts, random, options);
+  options.placement =
+      any_of(experts::placement_policies(), random, [](const auto& one) { return one.needs_device; }).name;
+  const auto& cache = any_of(experts::cache_policies(), random, [](const experts::CachePolicy& one) {
+    return !one.oracle && !one.pooled && !one.sliced;
+  });
+  options.device_cache = cache.name;
+  if (cache.by_popularity) add_popularity(config, options);
+  options.prefetch = any_of(experts::prefetch_policies(), random, [](const auto& one) {
+                       return one.needs == experts::PrefetchNeeds::kNothing;
+                     }).name;
+}
+
+// The exact presets, of the host and of a device, and each placement of a device with a drawn cache.
+std::vector<EngineOptions> every_exact_preset(const model::ModelConfig& config, Bytes cache_bytes,
+                                              std::mt19937_64& random) {
+  EngineOptions plain = options_for(kSequences);
+  plain.suspended_passes = kSuspended;
+  plain.cache_bytes = cache_bytes;
+  plain.less_cache_will_do = true;
+  std::vector<EngineOptions> all;
+  for (const experts::Preset& preset : experts::presets()) {
+    if (!is_exact(preset)) continue;
+    all.push_back(plain);
+    all.back().preset = preset.name;
+  }
+  for (const experts::DevicePreset& preset : experts::device_presets()) {
+    if (!preset.missing.empty()) continue;
+    all.push_back(plain);
+    add_device(config.moe.experts, random, all.back());
+    all.back().preset = preset.name;
+    if (experts::find_prefetch(preset.prefetch).needs != experts::PrefetchNeeds::kNothing)
+      all.back().prefetch = "none";
+    if (experts::find_cache(preset.device_cache).by_popularity) add_popularity(config, all.back());
+  }
+  for (const experts::PlacementPolicy& placement : experts::placement_policies()) {
+    if (!placement.needs_device) continue;
+    all.push_back(plain);
+    add_any_device(config, random, all.back());
+    all.back().placement = placement.name;
+  }
+  return all;
+}
+
+// Beside the settings of the user, another exact preset, and a device where the model can have one.
+std::vector<EngineOptions> with_drawn(const std::string& path, const EngineOptions& options,
+                                      std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const model::ModelConfig config = model::describe_model(*store::open_checkpoint(path)).config;
+  std::vector<EngineOptions> all(3, options);
+  all.push_back(options);
+  all.back().preset = any_of(experts::presets(), random, is_exact).name;
+  if (config.has_encoder() || config.sparse_layers() == 0) return all;
+  all.push_back(options);
+  add_any_device(config, random, all.back());
+  return all;
+}
+
 Bytes part_of_experts(const std::string& path) {
   const auto checkpoint = store::open_checkpoint(path);
   const model::Model model = model::describe_model(*checkpoint);
@@ -292,7 +399,7 @@ TEST(Interleaving, EveryArchitecture) {
     options.suspended_passes = kSuspended;
     options.cache_bytes = part_of_experts(kModels / name);
     options.less_cache_will_do = true;
-    check(kModels / name, std::vector<EngineOptions>(3, options), seed, met);
+    check(kModels / name, with_drawn(kModels / name, options, seed), seed, met);
     if (::testing::Test::HasFailure()) return;
   }
   EXPECT_GT(met.mixed, 0u);
@@ -301,6 +408,18 @@ TEST(Interleaving, EveryArchitecture) {
   EXPECT_GT(met.cancelled, 0u);
   EXPECT_GT(met.long_texts, 0u);
   EXPECT_GT(met.evictions, 0u);
+  EXPECT_GT(met.on_device, 0u);
+}
+
+// A model as a family stores it: as it is, or packed in `scratch`.
+std::string stored_as(const std::string& family, const testing::ScratchDirectory& scratch) {
+  const std::string path = kModels / "qwen2_moe_a";
+  if (family == "raw") return path;
+  store::PackOptions options;
+  if (family == "sliced") options.slices = codec::SliceBits{8, 4};
+  const std::string packed = scratch.file(family + ".sluice");
+  store::pack(path, packed, model::pack_plan(*store::open_checkpoint(path)), options);
+  return packed;
 }
 
 TEST(Interleaving, EveryExactPolicy) {
@@ -309,19 +428,31 @@ TEST(Interleaving, EveryExactPolicy) {
     const std::uint64_t seed = any_seed();
     SCOPED_TRACE(std::string(family) + ", SLUICE_TEST_SEED=" + std::to_string(seed));
     std::cout << family << ": SLUICE_TEST_SEED=" << seed << '\n';
-    std::string path = kModels / "qwen2_moe_a";
     const bool sliced = family == std::string("sliced");
-    if (family != std::string("raw")) {
-      store::PackOptions options;
-      if (sliced) options.slices = codec::SliceBits{8, 4};
-      const std::string packed = scratch.file(std::string(family) + ".sluice");
-      store::pack(path, packed, model::pack_plan(*store::open_checkpoint(path)), options);
-      path = packed;
-    }
+    const std::string path = stored_as(family, scratch);
     Met met;
     check(path, every_exact_policy(sliced, part_of_experts(path)), seed, met);
     if (::testing::Test::HasFailure()) return;
     EXPECT_GT(met.evictions, 0u);
+  }
+}
+
+TEST(Interleaving, EveryExactPresetAndPlacement) {
+  const testing::ScratchDirectory scratch;
+  for (const char* family : {"raw", "split"}) {  // a device takes no slices
+    const std::uint64_t seed = any_seed();
+    SCOPED_TRACE(std::string(family) + ", SLUICE_TEST_SEED=" + std::to_string(seed));
+    std::cout << family << ": SLUICE_TEST_SEED=" << seed << '\n';
+    const std::string path = stored_as(family, scratch);
+    const model::ModelConfig config = model::describe_model(*store::open_checkpoint(path)).config;
+    std::mt19937_64 random(seed);
+    Met met;
+    check(path, every_exact_preset(config, part_of_experts(path), random), seed, met);
+    if (::testing::Test::HasFailure()) return;
+    EXPECT_GT(met.evictions, 0u);
+    EXPECT_GT(met.suspended, 0u);
+    EXPECT_GT(met.on_device, 1000u);
+    EXPECT_GT(met.there, 100u);
   }
 }
 
