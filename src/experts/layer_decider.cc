@@ -115,15 +115,19 @@ const Routing& LayerDecider::follow(const ScoresView& scores, std::span<const Ch
   return routed();
 }
 
-void LayerDecider::follow(std::uint32_t layer, const Demand& event) {
-  SLUICE_CHECK(!policies_.sliced() && !policies_.constraint && !policies_.guard && !policies_.whole_layers,
-               "an event without a routing cannot be limited or widened");
+void LayerDecider::follow(std::uint32_t layer, const Demand& event, std::uint32_t experts) {
+  SLUICE_CHECK(!policies_.sliced() && !policies_.constraint && !policies_.guard,
+               "an event without a routing cannot be limited");
+  SLUICE_CHECK(policies_.whole_layers == (experts > 0), "whole layers must know how many experts they have");
   scores_ = {.layer = layer};
   decision_.routing.choices.clear();
   decision_.routing.begin.assign(1, 0);
   decision_.experts.assign(event.experts.begin(), event.experts.end());
   decision_.tokens.assign(event.tokens.begin(), event.tokens.end());
-  tokens_of_.clear();  // how many experts the layer has is not known
+  tokens_of_.assign(experts, 0);  // empty where the layer's number of experts is not known
+  if (experts > 0)
+    for (std::size_t i = 0; i < event.experts.size(); ++i)
+      tokens_of_[event.experts[i].index] = event.tokens[i];
   mean_scores_.clear();
   is_routed_ = true;
 }

@@ -95,8 +95,8 @@ class LayerDecider {
                         std::span<const std::uint32_t> begin);
   // Takes an event of which only the experts and their numbers of tokens are known, as lists of requests have
   // them: caches see no scores. REQUIRES: ascending ids of this layer, and policies without slices, miss
-  // constraint, guard and whole layers.
-  void follow(std::uint32_t layer, const Demand& event);
+  // constraint and guard. `experts`: how many the layer has, for whole layers alone, which must know.
+  void follow(std::uint32_t layer, const Demand& event, std::uint32_t experts = 0);
   // Decides the event of the routed layer. The result is valid until the next routing.
   const LayerDecision& decide();
   // In which order to read what is missing of the decided event. Only the store that carries the decision out

@@ -757,6 +757,30 @@ TEST(LayerDecider, WithoutADevicePlacementSeesHostTimesAlone) {
   EXPECT_TRUE(seen.t_device.empty() && seen.transfer.empty() && seen.on_device.empty() && !seen.slots);
 }
 
+// All experts of the layer are fetched for an event without a routing, too, and those alone are computed that
+// it names.
+TEST(LayerDecider, WholeLayersAreFetchedForAnEventWithoutARouting) {
+  const LayerSizes sizes(Family::kRaw);
+  LayerPolicies policies;
+  policies.residencies.push_back(std::make_unique<Residency>(make_cache("none", {}), sizes, 0));
+  policies.whole_layers = true;
+  LayerDecider decider(std::move(policies), {2, 1});
+  const ExpertId ids[] = {{1, 0}, {1, 2}};
+  const std::uint32_t tokens[] = {3, 1};
+  const SequenceSpan span{.tokens = 4, .kind = StepKind::kPrompt};
+  for (int again = 0; again < 2; ++again) {
+    decider.begin_step({&span, 1});
+    decider.follow(1, {ids, tokens}, 4);
+    const LayerDecision& decision = decider.decide();
+    EXPECT_THAT(decision.experts, testing::ElementsAreArray(ids));
+    EXPECT_EQ(decision.outcome->misses.size(), 2u);
+    ASSERT_EQ(decision.fetch->misses.size(), 4u);
+    for (std::uint16_t e = 0; e < 4; ++e) EXPECT_EQ(decision.fetch->misses[e].id, (ExpertId{1, e}));
+    EXPECT_THAT(decision.fetch_demand.tokens, testing::ElementsAre(3u, 0u, 1u, 0u));
+    decider.end_step();
+  }
+}
+
 TEST(LayerDecider, OrdersWhatIsMissingByItsSchedulerAndCosts) {
   const LayerSizes sizes(Family::kSplit);
   LayerPolicies policies;

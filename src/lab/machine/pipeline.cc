@@ -59,6 +59,7 @@ experts::LayerPolicies policies_of(const experts::Preset& preset, std::uint32_t 
                                                      settings.memory / policies.residencies.size());
   policies.scheduler = experts::find_scheduler(preset.scheduler).make();
   policies.costs = {.fetch = costs.fetch, .run = costs.run};
+  policies.whole_layers = preset.whole_layers;
   return policies;
 }
 
@@ -77,10 +78,12 @@ void for_each_used(const experts::LayerDecision& decision, const Visit& visit) {
 // A system whose layers are decided as in the engine.
 class Decided : public System {
  public:
+  // `experts`: of a layer, for a preset of whole layers alone.
   Decided(const experts::Preset& preset, std::uint32_t layers, const PipelineCosts& costs,
-          const PipelineSettings& settings, const experts::CacheConfig& config)
+          const PipelineSettings& settings, const experts::CacheConfig& config, std::uint32_t experts = 0)
       : costs_(costs),
         sizes_(costs.bytes),
+        experts_(experts),
         decider_(policies_of(preset, layers, costs, settings, config, sizes_), {.layers = layers}) {}
 
   // Requests do not say whose their tokens are.
@@ -91,12 +94,13 @@ class Decided : public System {
 
  protected:
   const experts::LayerDecision& decide(const Layer& layer) {
-    decider_.follow(layer.index, {layer.ids, layer.tokens});
+    decider_.follow(layer.index, {layer.ids, layer.tokens}, experts_);
     return decider_.decide();
   }
 
   const PipelineCosts& costs_;
   const experts::EqualSizes sizes_;
+  const std::uint32_t experts_;
   experts::LayerDecider decider_;
 };
 
@@ -171,21 +175,27 @@ class Synchronous final : public Decided {
 
 // z-deepspeed: a window of two layers. All experts of a layer are read, whatever the routing, while the layer
 // before is computed; the first layer of a step waits for all its experts.
-class WholeLayers final : public System {
+class WholeLayers final : public Decided {
  public:
-  WholeLayers(std::uint32_t layers, std::uint32_t experts, const PipelineCosts& costs)
-      : load_(experts * costs.whole_read()), dense_(costs.rest / layers), experts_(experts), costs_(costs) {}
+  WholeLayers(const experts::Preset& preset, std::uint32_t layers, std::uint32_t experts,
+              const PipelineCosts& costs, const PipelineSettings& settings)
+      : Decided(preset, layers, costs, settings, {}, experts), dense_(costs.rest / layers) {}
 
-  void begin_step(experts::StepKind) override { loaded_ = computed_ = computed_before_ = 0; }
+  void begin_step(experts::StepKind kind) override {
+    Decided::begin_step(kind);
+    loaded_ = computed_ = computed_before_ = 0;
+  }
 
   void add(const Layer& layer, PipelineTimes& times) override {
     double run = 0;
-    for (std::size_t i = 0; i < layer.ids.size(); ++i) {
+    const experts::LayerDecision& decided = decide(layer);
+    for_each_used(decided, [&](std::size_t i, const experts::Admission& one, bool) {
       run += costs_.run.of(layer.tokens[i]);
-      count(times, State::kM, 0);
-    }
-    times.bytes += experts_ * costs_.bytes.full;
-    loaded_ = std::max(loaded_, computed_before_) + load_;
+      count(times, experts::state_of(one.before), 0);
+    });
+    const std::size_t fetched = decided.fetch->misses.size();
+    times.bytes += fetched * costs_.bytes.full;
+    loaded_ = std::max(loaded_, computed_before_) + static_cast<double>(fetched) * costs_.whole_read();
     const double begin = computed_;
     computed_before_ = computed_;
     computed_ = std::max(loaded_, begin + dense_) + run;
@@ -198,9 +208,7 @@ class WholeLayers final : public System {
   }
 
  private:
-  const double load_, dense_;
-  const std::uint64_t experts_;
-  const PipelineCosts& costs_;
+  const double dense_;
   double loaded_ = 0, computed_ = 0, computed_before_ = 0;
 };
 
@@ -212,7 +220,7 @@ std::unique_ptr<System> make_system(std::uint32_t layers, std::uint32_t experts,
         .in(Setting::kPreset)
         .found(settings.preset);
   if (preset.synchronous) return std::make_unique<Synchronous>(preset, layers, costs, settings);
-  if (preset.whole_layers) return std::make_unique<WholeLayers>(layers, experts, costs);
+  if (preset.whole_layers) return std::make_unique<WholeLayers>(preset, layers, experts, costs, settings);
   if (experts::find_cache(preset.cache).pooled != settings.pools.has_value())
     throw Error(ErrorKind::kUsage, settings.pools ? "this preset has no pools" : "this preset needs pools")
         .in(Setting::kPreset)
