@@ -11,7 +11,7 @@
 #include "base/machine/system_memory.h"
 #include "base/setting.h"
 #include "device/emulated/emulated_device.h"
-#include "experts/device_caches.h"
+#include "experts/policy_choice.h"
 #include "experts/registry.h"
 #include "fetch/device/device_start.h"
 
@@ -135,23 +135,24 @@ void EngineDevice::put_policies(const PolicyPlan& plan, experts::Tiers tiers,
   rests_ = plan.device_may_rest && device_helps_nowhere(policies.costs, shape(), most_tokens_);
   if (rests_) policies.placement = experts::find_placement("cpu").make();
   takes_none_ = rests_ || !experts::takes_experts(*plan.placement, plan.prefill_placement, tiers);
-  experts::DevicePolicies& device = policies.device.emplace();
-  device.buffers = memory_.staging_slots;
-  device.host_may_lack = true;
-  device.tiers = tiers;
-  if (prefetch_size_ > 0 && !takes_none_) device.prefetch = plan.prefetch->make({.seed = seed_});
-  device.prefetch_size = prefetch_size_;
-  device.guards_prefetch = plan.device_preset == nullptr || plan.device_preset->guards_prefetch;
-  if (plan.prefill_placement != nullptr) device.prefill_placement = plan.prefill_placement->make();
-  device.prefill_from = plan.prefill_from;
-  device.residencies =
-      experts::make_device_caches({.cache = takes_none_ ? "none" : std::string(plan.device_cache->name),
-                                   .layers = layers_,
-                                   .experts = experts_,
-                                   .top_k = top_k_,
-                                   .slots = memory_.slots,
-                                   .seed = seed_,
-                                   .workload = {.popularity = popularity_}});
+  const bool prefetches = prefetch_size_ > 0 && !takes_none_;
+  policies.device = experts::make_device_policies(
+      {.caches = {.cache = takes_none_ ? "none" : std::string(plan.device_cache->name),
+                  .layers = layers_,
+                  .experts = experts_,
+                  .top_k = top_k_,
+                  .slots = memory_.slots,
+                  .seed = seed_,
+                  .workload = {.popularity = popularity_}},
+       .buffers = memory_.staging_slots,
+       .prefill_placement = plan.prefill_placement,
+       .prefill_from = plan.prefill_from,
+       .prefetch = prefetches ? plan.prefetch : nullptr,
+       .prefetch_config = {.seed = seed_},
+       .prefetch_size = prefetch_size_,
+       .guards_prefetch = plan.device_preset == nullptr || plan.device_preset->guards_prefetch,
+       .tiers = tiers,
+       .host_may_lack = true});
 }
 
 }  // namespace sluice::engine

@@ -1,40 +1,30 @@
 #include "engine/plan/run_policies.h"
 
 #include "experts/cache/cache_policies.h"
-#include "experts/cache/residency.h"
+#include "experts/policy_choice.h"
 
 namespace sluice::engine {
-namespace {
-
-// Null where nothing is limited and nothing is accounted.
-std::unique_ptr<experts::MissConstraint> make_constraint(const PolicyPlan& plan,
-                                                         const experts::ExpertSizes& sizes,
-                                                         const experts::LossGuard* guard) {
-  const bool sliced = plan.precision.mode != experts::PrecisionMode::kFull;
-  if (plan.limits.mode == experts::ConstraintMode::kNone && !sliced) return nullptr;
-  return std::make_unique<experts::MissConstraint>(plan.limits, sizes, guard);
-}
-
-}  // namespace
 
 experts::LayerPolicies make_policies(const PolicyPlan& plan, const model::MoeConfig& moe,
                                      const experts::ExpertSizes& sizes) {
-  experts::LayerPolicies policies;
-  policies.precision = plan.precision;
-  if (plan.contract) policies.guard = std::make_unique<experts::LossGuard>(*plan.contract);
-  policies.constraint = make_constraint(plan, sizes, policies.guard.get());
-  policies.router = plan.router->make(
-      {.select = {moe.top_k, moe.groups, moe.top_groups, moe.capacity},
-       .combine = {moe.renormalise, moe.renormalise_epsilon, moe.renormalise ? 1.0f : moe.routed_scale},
-       .cache_aware = plan.cache_aware,
-       .smoe = plan.smoe,
-       .constraint = policies.constraint.get(),
-       .script = plan.script.get()});
-  policies.scheduler = plan.scheduler->make();
-  policies.prefetch = plan.prefetch->make({});
-  policies.placement = plan.placement->make();
-  policies.whole_layers = plan.preset->whole_layers;
-  return policies;
+  const bool sliced = plan.precision.mode != experts::PrecisionMode::kFull;
+  const bool accounts = plan.limits.mode != experts::ConstraintMode::kNone || sliced;
+  return experts::make_policies(
+      {.precision = plan.precision,
+       .contract = plan.contract,
+       .limits = accounts ? std::optional(plan.limits) : std::nullopt,
+       .router = plan.router,
+       .router_config = {.select = {moe.top_k, moe.groups, moe.top_groups, moe.capacity},
+                         .combine = {moe.renormalise, moe.renormalise_epsilon,
+                                     moe.renormalise ? 1.0f : moe.routed_scale},
+                         .cache_aware = plan.cache_aware,
+                         .smoe = plan.smoe,
+                         .script = plan.script.get()},
+       .placement = plan.placement,
+       .scheduler = plan.scheduler,
+       .prefetch = plan.prefetch,
+       .whole_layers = plan.preset->whole_layers},
+      sizes);
 }
 
 std::optional<PoolPlan> plan_pools_of(const EnginePlan& plan, const PolicyPlan& policies,
@@ -68,11 +58,8 @@ std::vector<std::unique_ptr<experts::Residency>> make_caches(const EnginePlan& p
                          .largest = {.full = model.full, .sm = model.sm, .exp = model.exp},
                          .capacity = bytes};
   }
-  std::vector<std::unique_ptr<experts::Residency>> caches;
-  for (std::size_t i = 0; i < room.caches; ++i)
-    caches.push_back(std::make_unique<experts::Residency>(experts::make_cache(policies.cache->name, config),
-                                                          sizes, bytes));
-  return caches;
+  return experts::make_host_caches(
+      {.cache = *policies.cache, .config = config, .count = room.caches, .capacity = bytes}, sizes);
 }
 
 }  // namespace sluice::engine

@@ -16,6 +16,7 @@
 #include "experts/decision_log.h"
 #include "experts/device_caches.h"
 #include "experts/layer_decider.h"
+#include "experts/policy_choice.h"
 #include "experts/registry.h"
 #include "kernels/elementwise/elementwise.h"
 #include "lab/machine/expert_phase.h"
@@ -85,19 +86,16 @@ experts::ConstraintConfig constraint_config(const MachineReplaySettings& setting
 
 experts::LayerPolicies policies_of(const RoutedSteps& steps, const MachineReplaySettings& settings,
                                    const experts::ExpertSizes& sizes) {
-  experts::LayerPolicies policies;
-  policies.precision = settings.precision;
-  policies.constraint = std::make_unique<experts::MissConstraint>(constraint_config(settings), sizes);
-  experts::RouterConfig router;
-  router.select.top_k = steps.top_k;
-  router.cache_aware = settings.cache_aware;
-  router.smoe = settings.smoe;
-  router.constraint =
-      settings.constraint.mode == experts::ConstraintMode::kNone ? nullptr : policies.constraint.get();
-  policies.router = experts::find_router(settings.router).make(router);
-  policies.residencies.push_back(std::make_unique<experts::Residency>(
-      experts::make_cache(settings.cache, cache_config(settings)), sizes, settings.memory));
-  return policies;
+  return experts::make_policies({.precision = settings.precision,
+                                 .limits = constraint_config(settings),
+                                 .router = &experts::find_router(settings.router),
+                                 .router_config = {.select = {.top_k = steps.top_k},
+                                                   .cache_aware = settings.cache_aware,
+                                                   .smoe = settings.smoe},
+                                 .host = experts::HostCaches{.cache = experts::find_cache(settings.cache),
+                                                             .config = cache_config(settings),
+                                                             .capacity = settings.memory}},
+                                sizes);
 }
 
 class MachineReplay {

@@ -11,6 +11,7 @@
 #include "experts/core/equal_sizes.h"
 #include "experts/core/state_order.h"
 #include "experts/layer_decider.h"
+#include "experts/policy_choice.h"
 #include "experts/registry.h"
 #include "lab/machine/layer_clock.h"
 #include "lab/machine/weight_bytes.h"
@@ -52,15 +53,15 @@ class System {
 experts::LayerPolicies policies_of(const experts::Preset& preset, std::uint32_t layers,
                                    const PipelineCosts& costs, const PipelineSettings& settings,
                                    const experts::CacheConfig& config, const experts::EqualSizes& sizes) {
-  experts::LayerPolicies policies;
-  policies.residencies.resize(settings.scope == Scope::kLayer ? layers : 1);
-  for (auto& residency : policies.residencies)
-    residency = std::make_unique<experts::Residency>(experts::make_cache(preset.cache, config), sizes,
-                                                     settings.memory / policies.residencies.size());
-  policies.scheduler = experts::find_scheduler(preset.scheduler).make();
-  policies.costs = {.fetch = costs.fetch, .run = costs.run};
-  policies.whole_layers = preset.whole_layers;
-  return policies;
+  const std::size_t caches = settings.scope == Scope::kLayer ? layers : 1;
+  return experts::make_policies({.host = experts::HostCaches{.cache = experts::find_cache(preset.cache),
+                                                             .config = config,
+                                                             .count = caches,
+                                                             .capacity = settings.memory / caches},
+                                 .scheduler = &experts::find_scheduler(preset.scheduler),
+                                 .costs = {.fetch = costs.fetch, .run = costs.run},
+                                 .whole_layers = preset.whole_layers},
+                                sizes);
 }
 
 // Calls visit(i, admission, whether it is a hit) for each expert of a decided event, in order; i is its place

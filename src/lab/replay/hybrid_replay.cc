@@ -13,6 +13,7 @@
 #include "experts/decision_log.h"
 #include "experts/device_caches.h"
 #include "experts/layer_decider.h"
+#include "experts/policy_choice.h"
 #include "experts/registry.h"
 #include "kernels/elementwise/elementwise.h"
 
@@ -119,37 +120,41 @@ class HybridReplay {
   }
 
   experts::LayerPolicies policies() const {
-    experts::LayerPolicies policies;
-    experts::CacheConfig host{.keep = settings_.host.keep, .seed = settings_.seed};
-    if (settings_.host.pools) host.pools.slots = {*settings_.host.pools};
-    for (std::uint32_t i = 0; i < (settings_.host.by_layer ? steps_.layers : 1); ++i)
-      policies.residencies.push_back(std::make_unique<experts::Residency>(
-          experts::make_cache(settings_.host.cache, host), sizes(), host_capacity()));
-    const experts::PlacementPolicy& placement = experts::find_placement(settings_.placement);
+    const HybridHost& host = settings_.host;
+    experts::CacheConfig config{.keep = host.keep, .seed = settings_.seed};
+    if (host.pools) config.pools.slots = {*host.pools};
+    return experts::make_policies({.placement = &experts::find_placement(settings_.placement),
+                                   .host = experts::HostCaches{.cache = experts::find_cache(host.cache),
+                                                               .config = config,
+                                                               .count = host.by_layer ? steps_.layers : 1,
+                                                               .capacity = host_capacity()},
+                                   .device = device(),
+                                   .costs = settings_.costs},
+                                  sizes());
+  }
+
+  experts::DevicePolicyChoice device() const {
     const experts::PlacementPolicy* const in_prompts =
         settings_.prefill_placement.empty() ? nullptr : &experts::find_placement(settings_.prefill_placement);
-    policies.placement = placement.make();
-    policies.costs = settings_.costs;
-    experts::DevicePolicies& device = policies.device.emplace();
-    if (in_prompts != nullptr) device.prefill_placement = in_prompts->make();
-    device.prefill_from = settings_.prefill_from;
-    device.tiers = tiers().tiers;
-    const bool takes = experts::takes_experts(placement, in_prompts, device.tiers);
-    if (takes && settings_.prefetch != "none")
-      device.prefetch = experts::find_prefetch(settings_.prefetch)
-                            .make({.seed = settings_.seed, .transitions = settings_.transitions});
-    device.prefetch_size = settings_.prefetch_size;
-    device.guards_prefetch = settings_.guards_prefetch;
-    device.buffers = settings_.buffers;
-    device.host_may_lack = settings_.host.capacity.has_value();
-    device.residencies = experts::make_device_caches({.cache = takes ? settings_.device_cache : "none",
-                                                      .layers = steps_.layers,
-                                                      .experts = steps_.experts,
-                                                      .top_k = steps_.top_k,
-                                                      .slots = settings_.slots,
-                                                      .seed = settings_.seed,
-                                                      .workload = settings_.workload});
-    return policies;
+    const bool takes =
+        experts::takes_experts(experts::find_placement(settings_.placement), in_prompts, tiers().tiers);
+    const bool prefetches = takes && settings_.prefetch != "none";
+    return {.caches = {.cache = takes ? settings_.device_cache : "none",
+                       .layers = steps_.layers,
+                       .experts = steps_.experts,
+                       .top_k = steps_.top_k,
+                       .slots = settings_.slots,
+                       .seed = settings_.seed,
+                       .workload = settings_.workload},
+            .buffers = settings_.buffers,
+            .prefill_placement = in_prompts,
+            .prefill_from = settings_.prefill_from,
+            .prefetch = prefetches ? &experts::find_prefetch(settings_.prefetch) : nullptr,
+            .prefetch_config = {.seed = settings_.seed, .transitions = settings_.transitions},
+            .prefetch_size = settings_.prefetch_size,
+            .guards_prefetch = settings_.guards_prefetch,
+            .tiers = tiers().tiers,
+            .host_may_lack = settings_.host.capacity.has_value()};
   }
 
   void write_heading() {

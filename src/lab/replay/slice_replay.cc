@@ -9,6 +9,7 @@
 #include "base/stop_request.h"
 #include "experts/cache/residency.h"
 #include "experts/layer_decider.h"
+#include "experts/policy_choice.h"
 #include "experts/registry.h"
 #include "kernels/elementwise/elementwise.h"
 
@@ -39,15 +40,16 @@ experts::CacheConfig cache_config(const SliceReplaySettings& settings) {
 }
 
 experts::LayerPolicies policies_of(const trace::TraceHeader& header, const SliceReplaySettings& settings) {
-  experts::LayerPolicies policies;
-  policies.precision = settings.slices.precision;
   experts::ConstraintConfig limits = settings.slices.limits;
   limits.low = experts::least_parts(settings.slices.precision.mode);
-  policies.constraint = std::make_unique<experts::MissConstraint>(limits, *header.sizes);
-  for (std::uint32_t i = 0; i < (settings.scope == Scope::kLayer ? header.layers : 1); ++i)
-    policies.residencies.push_back(std::make_unique<experts::Residency>(
-        experts::make_cache("slice-lru", cache_config(settings)), *header.sizes, settings.capacity));
-  return policies;
+  return experts::make_policies(
+      {.precision = settings.slices.precision,
+       .limits = limits,
+       .host = experts::HostCaches{.cache = experts::find_cache("slice-lru"),
+                                   .config = cache_config(settings),
+                                   .count = settings.scope == Scope::kLayer ? header.layers : 1,
+                                   .capacity = settings.capacity}},
+      *header.sizes);
 }
 
 experts::DecisionSetting decision_setting(const SliceReplaySettings& settings, const std::string& played) {
