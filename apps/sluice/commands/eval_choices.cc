@@ -22,6 +22,8 @@
 #include "report/memory_report.h"
 #include "report/progress.h"
 #include "report/run_json.h"
+#include "setup/engine_options.h"
+#include "setup/open_model.h"
 #include "store/checkpoint.h"
 #include "streams/standard_output.h"
 #include "streams/terminal_columns.h"

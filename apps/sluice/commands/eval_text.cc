@@ -16,7 +16,6 @@
 #include "eval/tasks/data_file.h"
 #include "eval/text_score.h"
 #include "eval/windows.h"
-#include "flags/open_tokenizer.h"
 #include "model/architecture.h"
 #include "model/config.h"
 #include "report/device_report.h"
@@ -24,6 +23,10 @@
 #include "report/memory_report.h"
 #include "report/progress.h"
 #include "report/run_json.h"
+#include "setup/engine_options.h"
+#include "setup/open_model.h"
+#include "setup/open_tokenizer.h"
+#include "setup/token_input.h"
 #include "streams/standard_output.h"
 #include "streams/terminal_columns.h"
 

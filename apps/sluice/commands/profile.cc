@@ -20,6 +20,8 @@
 #include "flags/output_path.h"
 #include "model/architecture.h"
 #include "report/device_costs.h"
+#include "setup/engine_options.h"
+#include "setup/open_model.h"
 #include "store/checkpoint.h"
 #include "store/sidecar/sidecar.h"
 #include "streams/interrupt.h"

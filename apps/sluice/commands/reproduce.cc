@@ -26,6 +26,8 @@
 #include "reproduce/dali/dali.h"
 #include "reproduce/slicemoe/slicemoe.h"
 #include "reproduce/zipmoe/zipmoe.h"
+#include "setup/engine_options.h"
+#include "setup/open_model.h"
 #include "store/pack/pack.h"
 #include "store/source/directory_checkpoint.h"
 #include "store/source/store_checkpoint.h"

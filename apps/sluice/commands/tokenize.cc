@@ -9,10 +9,10 @@
 #include "base/json/json.h"
 #include "base/setting.h"
 #include "command.h"
-#include "flags/engine_flags.h"
-#include "flags/open_tokenizer.h"
 #include "model/architecture.h"
 #include "model/config.h"
+#include "setup/open_tokenizer.h"
+#include "setup/token_input.h"
 #include "streams/standard_output.h"
 
 namespace sluice::app {

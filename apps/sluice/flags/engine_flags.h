@@ -1,23 +1,13 @@
-// Flags shared by every command that computes with a model, and opening that model.
+// Flags shared by every command that computes with a model.
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "base/setting.h"
-#include "engine/plan/options.h"
 #include "flags/common_flags.h"
 #include "flags/slice_flags.h"
-#include "model/architecture.h"
-#include "store/checkpoint.h"
-#include "tokenizer/tokenizer.h"
-
-namespace sluice::engine {
-class Engine;
-}
 
 namespace sluice::app {
 
@@ -69,53 +59,5 @@ struct EngineHelp {
   bool plays_routing = false;  // has the flags of the router recorded, which is for benchmarks
 };
 void add_engine_flags(Command& command, EngineFlags& flags, const EngineHelp& help = {});
-// Who asks for a cache: a running model, or a replay, which can count beforehand what a cache must know.
-enum class CacheUser { kModel, kReplay };
-// Error(kUsage) that names `setting` for an unknown cache, and for one that must know what its user does not.
-void check_cache(const std::string& name, Setting setting, CacheUser user);
-// Flags of an exact reference at `path` beside the model of `flags`: default policies and the router exact;
-// the machine as for the model.
-EngineFlags reference_flags(const EngineFlags& flags, const std::string& path);
-// Whether recorded ranks that the device's cache does not go by are an error, or are left out: then
-// EngineOptions::popularity_name is empty.
-enum class UnusedRanks { kRefused, kLeftOut };
-// What the flags say; called once, before the model is opened, so that wrong flags are reported first.
-// Callers add the positions of sequences. Error(kUsage), and errors of the files that flags name.
-engine::EngineOptions engine_options(const EngineFlags& flags,
-                                     UnusedRanks unused_ranks = UnusedRanks::kRefused);
-
-// For the router recorded: reads the trace that it plays, and fits it to the model. Does nothing for other
-// routers. Error(kInvalid), (kUsage) naming trace or flag; (kInterrupted).
-void read_script(const EngineFlags& flags, const model::ModelConfig& config, engine::EngineOptions& options);
-
-// For a packed store without a profile: keeps the profile that this run has measured as the store's sidecar,
-// so that all later runs plan alike. Where a store's profile has no costs of this run's device, these are
-// added to it, in place of those of another device. Does nothing if there is nothing new, if the user gave a
-// profile, or if the store cannot be written.
-void keep_profile(const EngineFlags& flags, const engine::Engine& engine);
-
-// A checkpoint, its description, and its tokenizer (null if it has none and `with_tokenizer` is kIfThere).
-// Warns of a sidecar that cannot be used, unless the user wants quiet.
-struct OpenModel {
-  std::unique_ptr<store::Checkpoint> checkpoint;
-  model::Model model;
-  std::unique_ptr<tokenizer::Tokenizer> tokenizer;
-  double open_s = 0, tokenizer_s = 0;  // seconds that both took
-};
-enum class WithTokenizer { kNo, kIfThere, kRequired };
-OpenModel open_model(const std::string& path, WithTokenizer with_tokenizer, const CommonFlags& flags);
-
-// Tokens that the key/value cache may hold: the context that the user chose, else the model's
-// maximum. Error(kUsage) for a context beyond that.
-std::size_t context_tokens(const EngineFlags& flags, const model::Model& model);
-
-// Token ids of a text from `file`. Error(kInvalid) naming file and byte for a text that is not UTF-8;
-// Error(kBudget) for a text too large to be tokenized inside the budget.
-std::vector<tokenizer::TokenId> encode_file(const tokenizer::Tokenizer& tokenizer, const std::string& text,
-                                            const std::string& file, tokenizer::AddSpecial add_special,
-                                            const CommonFlags& flags);
-
-// Parses "1,2,3". Error(kUsage) naming `flag`, and the entry with its place in the list.
-std::vector<tokenizer::TokenId> parse_token_list(const std::string& text, Setting setting);
 
 }  // namespace sluice::app

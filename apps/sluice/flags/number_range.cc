@@ -25,4 +25,13 @@ FlagCheck whole_number(Setting setting, std::uint64_t least, std::uint64_t most)
   };
 }
 
+std::size_t in_range(std::int64_t value, std::int64_t least, std::int64_t most, Setting setting) {
+  if (value < least || value > most)
+    throw Error(ErrorKind::kUsage, "value out of range")
+        .in(setting)
+        .expected(fmt::format("{} to {}", least, most))
+        .found(std::to_string(value));
+  return static_cast<std::size_t>(value);
+}
+
 }  // namespace sluice::app

@@ -7,6 +7,7 @@
 
 #include "engine/generate.h"
 #include "flags/engine_flags.h"
+#include "setup/open_model.h"
 
 namespace sluice::app {
 

@@ -1,4 +1,4 @@
-#include "flags/open_tokenizer.h"
+#include "setup/open_tokenizer.h"
 #include "streams/standard_error.h"
 
 #include <fmt/format.h>

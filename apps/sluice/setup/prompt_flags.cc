@@ -1,4 +1,4 @@
-#include "flags/prompt_flags.h"
+#include "setup/prompt_flags.h"
 
 #include <fmt/format.h>
 
@@ -7,9 +7,11 @@
 #include "base/error.h"
 #include "base/setting.h"
 #include "flags/command_line.h"
-#include "flags/open_tokenizer.h"
 #include "model/architecture.h"
 #include "model/token_ids.h"
+#include "setup/open_model.h"
+#include "setup/open_tokenizer.h"
+#include "setup/token_input.h"
 #include "streams/standard_error.h"
 
 namespace sluice::app {

@@ -1,0 +1,99 @@
+#include "setup/kept_measurements.h"
+
+#include <memory>
+
+#include "base/error.h"
+#include "base/files/file.h"
+#include "base/setting.h"
+#include "engine/engine.h"
+#include "engine/plan/gate_residual.h"
+#include "engine/run_report.h"
+#include "experts/registry.h"
+#include "store/format.h"
+#include "store/sidecar/sidecar.h"
+#include "store/source/store_checkpoint.h"
+#include "streams/standard_error.h"
+
+namespace sluice::app {
+namespace {
+
+// As kept_profile().
+std::shared_ptr<const engine::GateResidual> kept_residual(const EngineFlags& flags) {
+  try {
+    const auto tables = store::read_tables(flags.model, engine::kResidualSidecar, engine::kResidualTables);
+    if (tables) return std::make_shared<engine::GateResidual>(engine::read_residual(*tables));
+  } catch (const Error& error) {
+    const bool of_residual =
+        !error.where().starts_with(flags.model + "/" + std::string(store::kManifestName));
+    if (of_residual && !flags.quiet) print_warning("the store's residual is passed over: {}", error.what());
+  }
+  return nullptr;
+}
+
+std::shared_ptr<const engine::GateResidual> residual_of_file(const std::string& path) {
+  InputFile file = InputFile::open(path);
+  try {
+    return std::make_shared<engine::GateResidual>(
+        engine::read_residual(store::TableSidecar::of_file(std::move(file))));
+  } catch (Error& error) {
+    throw error.fix("name a file that `sluice calibrate MODEL " + Setting::kResidual + "` wrote with " +
+                    Setting::kOutput);
+  }
+}
+
+}  // namespace
+
+std::optional<engine::Profile> kept_profile(const EngineFlags& flags) {
+  try {
+    const std::optional<Json> sidecar = store::read_sidecar(flags.model, "profile", "profile");
+    if (sidecar) return engine::profile_from_json(*sidecar, flags.model + "/sidecar/profile.json");
+  } catch (const Error& error) {
+    const bool of_profile = !error.where().starts_with(flags.model + "/" + std::string(store::kManifestName));
+    if (of_profile && !flags.quiet)
+      print_warning("the store's profile is passed over, and measured again: {}", error.what());
+  }
+  return std::nullopt;
+}
+
+void find_residual(const EngineFlags& flags, engine::EngineOptions& options) {
+  if (!flags.residual.empty()) {
+    options.residual_name = flags.residual;
+    options.residual = residual_of_file(flags.residual);
+  } else if (store::looks_like_store(flags.model)) {
+    options.residual_name = flags.model + "/sidecar/residual.bin";
+    options.residual = kept_residual(flags);
+  }
+}
+
+void check_residual(const EngineFlags& flags, const engine::PolicyPlan& chosen,
+                    engine::EngineOptions& options) {
+  const bool followed = flags.records_ahead || chosen.prefetch->needs == experts::PrefetchNeeds::kResidual;
+  if (followed || !options.residual) return;
+  const bool considered = flags.prefetch.empty() && chosen.prefetch->name == "stream";
+  if (!flags.residual.empty() && !considered)
+    throw Error(ErrorKind::kUsage, "this flag has no effect here")
+        .in(Setting::kResidual)
+        .expected(Setting::kPrefetch + " dali-residual")
+        .found("prefetch " + std::string(chosen.prefetch->name))
+        .fix("give what the flag needs, or leave " + Setting::kResidual + " out");
+  options.residual = nullptr;
+}
+
+void keep_profile(const EngineFlags& flags, const engine::Engine& engine) {
+  const std::optional<engine::Profile>& used = engine.report().profile;
+  const std::optional<engine::Profile>& given = engine.plan().profile;
+  if (!used || !engine.checkpoint().packed()) return;
+  // In a kept profile the costs of the device alone may be new.
+  const bool has_new_device = given && engine.plan().profile_if_it_fits && given->model == used->model &&
+                              given->machine == used->machine && given->device != used->device;
+  if (given && !has_new_device) return;
+  try {
+    store::write_sidecar(flags.model, "profile", "profile", engine::to_json(*engine.report().profile));
+  } catch (const Error& error) {
+    const bool no_place = error.kind() == ErrorKind::kIo || error.kind() == ErrorKind::kNotFound ||
+                          error.kind() == ErrorKind::kInvalid;  // a directory or a pipe has its name
+    if (!no_place) throw;
+  }
+}
+
+}  // namespace sluice::app

@@ -1,0 +1,34 @@
+// What has been measured of a model and kept, beside its store or in a file that a flag names: the profile,
+// and the residual of the prefetch dali-residual.
+#pragma once
+
+#include <optional>
+
+#include "engine/plan/engine_plan.h"
+#include "engine/plan/options.h"
+#include "engine/plan/profile.h"
+#include "flags/engine_flags.h"
+
+namespace sluice::engine {
+class Engine;
+}
+
+namespace sluice::app {
+
+// The store's profile, if it has one. A profile that is damaged or cannot be read is a warning, since costs
+// can be measured again. The manifest's damage is no warning: opening the store ends with that error.
+std::optional<engine::Profile> kept_profile(const EngineFlags& flags);
+// For a packed store without a profile: keeps the profile that this run has measured as the store's sidecar,
+// so that all later runs plan alike. Where a store's profile has no costs of this run's device, these are
+// added to it, in place of those of another device. Does nothing if there is nothing new, if the user gave a
+// profile, or if the store cannot be written.
+void keep_profile(const EngineFlags& flags, const engine::Engine& engine);
+
+// Sets the residual that a flag or the store has, if any. One of a store that cannot be read is a warning, as
+// in kept_profile(). Errors of the file that the flag names.
+void find_residual(const EngineFlags& flags, engine::EngineOptions& options);
+// A residual that nothing follows is an error where the user named it, and forgotten where the store has it.
+void check_residual(const EngineFlags& flags, const engine::PolicyPlan& chosen,
+                    engine::EngineOptions& options);
+
+}  // namespace sluice::app
