@@ -18,7 +18,7 @@
 #include "base/setting.h"
 #include "base/text_table.h"
 #include "command.h"
-#include "commands/hybrid_replay.h"
+#include "commands/hybrid/hybrid_replay.h"
 #include "commands/machine_replay.h"
 #include "commands/timed_replay.h"
 #include "experts/device_caches.h"

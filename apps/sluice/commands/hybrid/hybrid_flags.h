@@ -1,0 +1,25 @@
+// The flags of a replay with a host and a device, as typed.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace sluice::app {
+
+class Command;
+
+struct HybridFlags {
+  std::string memories, slots, caches, placement, placement_prefill, prefetch, batches, tiers, link;
+  std::optional<std::uint64_t> w_size, u_size, prefetch_size;
+  bool asked() const {
+    return !(memories.empty() && slots.empty() && caches.empty() && placement.empty() &&
+             placement_prefill.empty() && prefetch.empty() && batches.empty() && tiers.empty() &&
+             link.empty()) ||
+           w_size || u_size || prefetch_size;
+  }
+};
+// `flags` must outlive `command`.
+void add_hybrid_flags(Command& command, HybridFlags& flags);
+
+}  // namespace sluice::app

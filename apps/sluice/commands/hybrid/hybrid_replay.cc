@@ -1,0 +1,145 @@
+#include "commands/hybrid/hybrid_replay.h"
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <iostream>
+#include <memory>
+#include <optional>
+
+#include "base/error.h"
+#include "base/files/file.h"
+#include "base/files/unfinished_file.h"
+#include "base/json/json.h"
+#include "base/setting.h"
+#include "commands/hybrid/hybrid_report.h"
+#include "commands/hybrid/hybrid_routing.h"
+#include "commands/recorded_prompts.h"
+#include "device/emulated/emulated_spec.h"
+#include "experts/decision_log.h"
+#include "experts/registry.h"
+#include "flags/output_path.h"
+#include "flags/pool_slots.h"
+#include "flags/room.h"
+#include "flags/split_list.h"
+#include "streams/played_routing.h"
+#include "streams/standard_error.h"
+#include "streams/standard_output.h"
+#include "trace/choice_counts.h"
+
+namespace sluice::app {
+namespace {
+
+// How often each expert is chosen.
+std::vector<std::vector<double>> popularity_of(const std::string& path, const trace::TraceHeader& header) {
+  const std::unique_ptr<trace::RoutingTrace> trace = trace::open_trace(path);
+  if (trace->header().layers != header.layers || trace->header().experts != header.experts)
+    throw Error(ErrorKind::kInvalid, "the routing that says which experts are popular is of another model")
+        .in(path)
+        .expected(fmt::format("{} layers of {} experts", header.layers, header.experts))
+        .found(fmt::format("{} of {}", trace->header().layers, trace->header().experts));
+  std::vector<std::vector<double>> counts = trace::choice_counts(*trace, interrupted_or_unread);
+  tell_played(path, trace->played());
+  return counts;
+}
+
+// The host's cache of all rows. By bytes where the trace says sizes and nothing counts experts.
+std::optional<trace::TraceSizes> set_host(const HybridHostFlags& flags, const trace::TraceHeader& header,
+                                          std::vector<HybridRow>& rows) {
+  lab::HybridHost host;
+  if (!flags.cache.empty()) host.cache = experts::find_cache(flags.cache).name;
+  host.by_layer = flags.scope == "layer";
+  if (flags.keep == "packed") host.keep = experts::Part::kSm | experts::Part::kExp;
+  if (!flags.pools.empty()) host.pools = parse_pool_slots(flags.pools);
+  std::optional<Room> room;
+  if (!flags.capacity.empty()) room = parse_room(flags.capacity);
+  if (room) host.capacity = room->amount;
+  const bool by_bytes = header.sizes && (!room || room->bytes);
+  if (room && room->bytes && !header.sizes)
+    throw Error(ErrorKind::kUsage, "the trace does not say how large its experts are")
+        .in(Setting::kCapacity)
+        .expected("a number of experts")
+        .found(flags.capacity)
+        .fix("give a number without a unit");
+  std::optional<trace::TraceSizes> sizes;
+  if (by_bytes) sizes = header.sizes;
+  for (HybridRow& row : rows) row.settings.host = host;
+  return sizes;
+}
+
+}  // namespace
+
+void hybrid_replay(const HybridRequest& request, const HybridFlags& flags) {
+  std::vector<lab::HybridMachine> machines;
+  for (const std::string& name : split_list(request.machine, Setting::kMachine))
+    machines.push_back(lab::find_hybrid_machine(name));
+  if (!flags.link.empty())
+    for (lab::HybridMachine& machine : machines)
+      lab::limit_link(device::parse_link_rate(flags.link, mark(Setting::kLink)), machine);
+  if (!request.quiet && request.host.keep != "packed")
+    for (const lab::HybridMachine& machine : machines)
+      if (machine.packed)
+        print_warning(
+            "{} was measured with packed experts, which the host of this replay keeps in full; a run "
+            "with it decides alike only with {} packed",
+            machine.name, mark(Setting::kKeep));
+  const std::unique_ptr<trace::RoutingTrace> trace = trace::open_trace(request.trace);
+  const trace::TraceHeader header = trace->header();
+  check_prefill(request.prefill, header, request.trace);
+  std::vector<HybridRow> rows = hybrid_rows(request, flags, machines, header);
+  check_hybrid_effects(flags, rows);
+  if (!request.decisions.empty() && rows.size() != 1)
+    throw Error(ErrorKind::kUsage, "one log holds the decisions of one row")
+        .in(Setting::kDecisions)
+        .expected("one machine, batch, size, preset and cache")
+        .found(fmt::format("{} rows", rows.size()))
+        .fix("name one of each, or leave " + Setting::kDecisions + " out");
+  if (!request.decisions.empty()) check_new_file(request.decisions);
+  if (!request.ranks_of.empty()) {
+    const std::vector<std::vector<double>> popularity = popularity_of(request.ranks_of, header);
+    for (HybridRow& row : rows) row.settings.workload.popularity = popularity;
+  }
+  check_output();
+  const std::optional<trace::TraceSizes> sizes = set_host(request.host, header, rows);
+  RoutingOfRows routing(request, header, rows);
+  for (HybridRow& row : rows) try {
+      row.settings.sizes = sizes ? &*sizes : nullptr;
+      row.settings.transitions = routing.transitions();
+      const lab::RoutedSteps& steps = routing.of(row);
+      std::optional<OutputFile> log;
+      std::optional<UnfinishedFile> unfinished;
+      std::function<void(std::string_view)> write;
+      if (!request.decisions.empty()) {
+        log = OutputFile::create(request.decisions);
+        unfinished.emplace(request.decisions);
+        write = [&](std::string_view line) { log->write(line); };
+      }
+      row.result = lab::replay_hybrid(steps, row.settings, write, interrupted_or_unread);
+      if (log) {
+        log->close();
+        unfinished->keep();
+      }
+    } catch (Error& error) {
+      blame_preset(error, row, flags);
+      throw;
+    }
+  const lab::RoutedSteps& recorded = routing.recorded();
+  if (!request.json) return print_hybrid(recorded, request, machines, rows);
+  Json json = {{"trace", request.trace},
+               {"layers", header.layers},
+               {"experts", header.experts},
+               {"top_k", header.top_k},
+               {"prefill", lab::marks_prompts(header) ? Json() : Json(request.prefill.value_or(0))},
+               {"prompts", count_prompts(recorded)},
+               {"prompt_tokens", recorded.prompt_tokens},
+               {"decode_tokens", recorded.decode_tokens},
+               {"cut_off", recorded.cut_off}};
+  add_played(json, recorded.played);
+  json["machines"] = Json::array();
+  for (const lab::HybridMachine& machine : machines) json["machines"].push_back(lab::to_json(machine));
+  json["results"] = Json::array();
+  for (const HybridRow& row : rows) json["results"].push_back(hybrid_json(row));
+  std::cout << json.dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';
+}
+
+}  // namespace sluice::app

@@ -1,0 +1,214 @@
+#include "commands/hybrid/hybrid_rows.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+
+#include "base/bytes.h"
+#include "base/setting.h"
+#include "experts/core/tier.h"
+#include "experts/device_presets.h"
+#include "experts/registry.h"
+#include "flags/policy_names.h"
+#include "flags/split_list.h"
+
+namespace sluice::app {
+namespace {
+
+// What runs where the user names every part by itself.
+constexpr experts::DevicePreset kNoPreset = {
+    .name = "-", .device_cache = {}, .placement = {}, .guards_prefetch = true};
+
+std::vector<std::uint32_t> parse_numbers(const std::string& list, Setting setting, std::uint32_t least) {
+  constexpr std::uint32_t kMost = 65536;
+  std::vector<std::uint32_t> numbers;
+  for (const std::string& part : split_list(list, setting)) {
+    std::uint32_t number = 0;
+    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), number);
+    if (error != std::errc() || end != part.data() + part.size() || number < least || number > kMost)
+      throw Error(ErrorKind::kUsage, "this is no such number")
+          .in(setting)
+          .expected(fmt::format("numbers from {} to {}, with commas between them", least, kMost))
+          .found(fmt::format("\"{}\"", part));
+    numbers.push_back(number);
+  }
+  return numbers;
+}
+
+// Slots a layer, for each entry of the list.
+std::vector<std::uint32_t> slots_of(const HybridFlags& flags, const lab::HybridMachine& machine,
+                                    std::uint32_t layers, std::uint32_t experts) {
+  if (const bool neither = flags.slots.empty(); flags.memories.empty() == neither)
+    throw Error(ErrorKind::kUsage,
+                neither ? "the device's cache has no size" : "the device's cache has one size")
+        .in(Setting::kDeviceSlots)
+        .expected("either " + Setting::kDeviceSlots + " (experts of each layer) or " + Setting::kDeviceMemory)
+        .found(neither ? "neither" : "both")
+        .fix(neither ? "add " + Setting::kDeviceSlots + " 16, or another size" : "leave one of them out");
+  std::vector<std::uint32_t> slots;
+  if (!flags.slots.empty()) slots = parse_numbers(flags.slots, Setting::kDeviceSlots, 0);
+  if (!flags.memories.empty())
+    for (const std::string& memory : split_list(flags.memories, Setting::kDeviceMemory))
+      slots.push_back(static_cast<std::uint32_t>(std::min<Bytes>(
+          parse_size(memory, Setting::kDeviceMemory) / (machine.expert_bytes * layers), experts)));
+  for (const std::uint32_t one : slots)
+    if (one > experts)
+      throw Error(ErrorKind::kUsage, "a layer has fewer experts than that")
+          .in(Setting::kDeviceSlots)
+          .expected(fmt::format("at most {}", experts))
+          .found(std::to_string(one))
+          .fix(fmt::format("give {} for all of them", experts));
+  return slots;
+}
+
+std::vector<std::string> list_or(const std::string& list, Setting setting, std::string_view otherwise) {
+  return list.empty() ? std::vector<std::string>{std::string(otherwise)} : split_list(list, setting);
+}
+
+// The presets that are asked for; none where both parts of one are named.
+std::vector<const experts::DevicePreset*> presets_of(const HybridRequest& request, const HybridFlags& flags) {
+  if (request.presets.empty() && !flags.placement.empty() && !flags.caches.empty()) return {&kNoPreset};
+  std::vector<const experts::DevicePreset*> presets;
+  for (const std::string& name : list_or(request.presets, Setting::kPreset, "dali"))
+    presets.push_back(&experts::find_device_preset(name));
+  return presets;
+}
+
+// Empty: as it was recorded.
+std::vector<std::optional<std::uint32_t>> batches_of(const HybridFlags& flags) {
+  if (flags.batches.empty()) return {std::nullopt};
+  std::vector<std::optional<std::uint32_t>> batches;
+  for (const std::uint32_t one : parse_numbers(flags.batches, Setting::kBatch, 1)) batches.emplace_back(one);
+  return batches;
+}
+
+// As a run has it: a placement that is named holds for prompts, too, unless one for these is named beside it.
+void set_prefill(const HybridFlags& flags, const experts::DevicePreset& preset,
+                 lab::HybridSettings& settings) {
+  if (!flags.placement_prefill.empty()) {
+    settings.prefill_placement =
+        experts::find_placement(flags.placement_prefill, Setting::kPlacementPrefill).name;
+  } else if (flags.placement.empty()) {
+    settings.prefill_placement = preset.prefill_placement;
+    settings.prefill_from = preset.prefill_from;
+  }
+}
+
+void check_prefetch_size(const HybridFlags& flags, std::uint32_t experts) {
+  if (!flags.prefetch_size || *flags.prefetch_size <= experts) return;
+  throw Error(ErrorKind::kUsage, "a layer does not have so many experts")
+      .in(Setting::kPrefetchSize)
+      .expected(fmt::format("at most {}", experts))
+      .found(std::to_string(*flags.prefetch_size))
+      .fix(fmt::format("give {} {} for all of them", mark(Setting::kPrefetchSize), experts));
+}
+
+std::string cache_names(bool experts::CachePolicy::*property) {
+  std::string names;
+  for (const experts::CachePolicy& policy : experts::cache_policies())
+    if (policy.*property) names += (names.empty() ? "" : ", ") + std::string(policy.name);
+  return names;
+}
+
+}  // namespace
+
+std::vector<HybridRow> hybrid_rows(const HybridRequest& request, const HybridFlags& flags,
+                                   const std::vector<lab::HybridMachine>& machines,
+                                   const trace::TraceHeader& header) {
+  check_prefetch_size(flags, header.experts);
+  std::vector<HybridRow> rows;
+  for (const lab::HybridMachine& machine : machines)
+    for (const std::optional<std::uint32_t>& batch : batches_of(flags))
+      for (const std::uint32_t slots : slots_of(flags, machine, header.layers, header.experts))
+        for (const experts::DevicePreset* const one : presets_of(request, flags)) {
+          const experts::DevicePreset& preset = *one;
+          const experts::PrefetchPolicy& prefetch = experts::find_prefetch(
+              flags.prefetch.empty() ? preset.prefetch : std::string_view(flags.prefetch));
+          const std::uint32_t size = preset.prefetch_size != 0 && flags.prefetch.empty()
+                                         ? preset.prefetch_size
+                                         : experts::usual_prefetch_size(header.experts);
+          for (const std::string& cache : list_or(flags.caches, Setting::kDeviceCache, preset.device_cache)) {
+            HybridRow row{.machine = &machine,
+                          .preset = std::string(preset.name),
+                          .batch = batch,
+                          .settings = {},
+                          .result = {}};
+            lab::HybridSettings& settings = row.settings;
+            settings.placement = flags.placement.empty() ? preset.placement : flags.placement;
+            set_prefill(flags, preset, settings);
+            check_cache(cache, Setting::kDeviceCache, CacheUser::kReplay);
+            settings.device_cache = cache;
+            experts::find_placement(settings.placement);
+            settings.slots = slots;
+            settings.prefetch = prefetch.name;
+            settings.guards_prefetch = preset.guards_prefetch;
+            settings.prefetch_size = static_cast<std::uint32_t>(flags.prefetch_size.value_or(size));
+            // An engine has a staging buffer more for each expert that it copies ahead.
+            const bool ahead = settings.prefetch != "none" && machine.buffers != experts::kAnyBuffers;
+            settings.buffers = machine.buffers + (ahead ? settings.prefetch_size : 0);
+            settings.workload.window.steps = static_cast<std::uint32_t>(flags.w_size.value_or(4));
+            settings.workload.score_iterations =
+                static_cast<std::uint32_t>(flags.w_size.value_or(experts::ScoreWindow::kIterations));
+            settings.workload.window.swaps = static_cast<std::uint32_t>(flags.u_size.value_or(8));
+            settings.workload.ema.swaps = static_cast<std::uint32_t>(flags.u_size.value_or(2));
+            if (!flags.tiers.empty()) settings.tiers = experts::parse_tiers(flags.tiers);
+            settings.packed_copies = machine.packed;
+            settings.costs = machine.costs;
+            settings.seed = request.seed;
+            rows.push_back(std::move(row));
+          }
+        }
+  return rows;
+}
+
+void check_hybrid_effects(const HybridFlags& flags, const std::vector<HybridRow>& rows) {
+  std::set<std::string> caches, prefetches;
+  for (const HybridRow& row : rows) {
+    caches.insert(row.settings.device_cache);
+    prefetches.insert(row.settings.prefetch);
+  }
+  const auto any = [&](bool experts::CachePolicy::*property) {
+    return std::ranges::any_of(caches, [&](const auto& name) { return experts::find_cache(name).*property; });
+  };
+  const auto cached_by = [&](bool experts::CachePolicy::*property) {
+    return Setting::kDeviceCache + " with one of " + cache_names(property);
+  };
+  const struct {
+    Setting setting;
+    bool given, acts;
+    std::string needs, found;
+  } all[] = {
+      {Setting::kWSize, flags.w_size.has_value(), any(&experts::CachePolicy::windowed),
+       cached_by(&experts::CachePolicy::windowed), fmt::format("{}", fmt::join(caches, ", "))},
+      {Setting::kUSize, flags.u_size.has_value(), any(&experts::CachePolicy::swaps),
+       cached_by(&experts::CachePolicy::swaps), fmt::format("{}", fmt::join(caches, ", "))},
+      {Setting::kPrefetchSize, flags.prefetch_size.has_value(), prefetches != std::set<std::string>{"none"},
+       Setting::kPrefetch + " or a preset that prefetches", "the prefetch none"},
+  };
+  for (const auto& [setting, given, acts, needs, found] : all) {
+    if (!given || acts) continue;
+    throw Error(ErrorKind::kUsage, "this flag has no effect here")
+        .in(setting)
+        .expected(needs)
+        .found(found)
+        .fix("give what the flag needs, or leave " + setting + " out");
+  }
+}
+
+void blame_preset(Error& error, const HybridRow& row, const HybridFlags& flags) {
+  const struct {
+    Setting setting;
+    const std::string &flag, &policy;
+    std::string_view kind;
+  } all[] = {{Setting::kDeviceCache, flags.caches, row.settings.device_cache, "device cache"},
+             {Setting::kPlacement, flags.placement, row.settings.placement, "placement"},
+             {Setting::kPrefetch, flags.prefetch, row.settings.prefetch, "prefetch"}};
+  for (const auto& [setting, flag, policy, kind] : all)
+    if (flag.empty() && error.where() == std::string_view(setting))
+      error.in(Setting::kPreset).found(fmt::format("{}, whose {} is {}", row.preset, kind, policy));
+}
+
+}  // namespace sluice::app
