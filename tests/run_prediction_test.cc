@@ -89,8 +89,8 @@ TEST_F(RunPrediction, ExpertsOfADeviceCountAsInMemory) {
   const double alone = predicted(" --prefetch none")["bytes_per_token"].get<double>();
   for (const std::string placement : {"device", "greedy", "cpu"}) {
     SCOPED_TRACE(placement);
-    const Json result = run_json("run " + kModel + text + "--memory " + memory(30) + device + "10 --placement " +
-                                 placement + " --tiers exclusive");
+    const Json result = run_json("run " + kModel + text + "--memory " + memory(30) + device +
+                                 "10 --placement " + placement + " --tiers exclusive");
     EXPECT_LT(result["predicted"]["bytes_per_token"].get<double>(), 0.7 * alone);
     const double useful = per_token(result, "useful_bytes");
     EXPECT_LT(useful, 2 * result["predicted"]["bytes_per_token"].get<double>()) << result["predicted"];

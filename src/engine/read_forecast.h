@@ -10,7 +10,7 @@ namespace sluice::engine {
 struct RunReport;
 
 struct ReadForecast {
-  double needed = 0;              // bytes a token
+  double needed = 0;  // bytes a token
   // Bytes a token, read ahead or as part of a whole layer; none: nothing is known of how well this policy
   // guesses.
   std::optional<double> in_vain;

@@ -100,12 +100,11 @@ void add_pools(const engine::Engine& engine, const engine::PoolPlan& plan, Table
   table.row("an expert", fmt::format("F {}, C {}, S {}, E {}", format_bytes(profile.model.full),
                                      format_bytes(profile.model.sm + profile.model.exp),
                                      format_bytes(profile.model.sm), format_bytes(profile.model.exp)));
-  table.row("costs",
-            fmt::format("u {}, v {}, c {}, merge {}, p {}; a read alone {}; the rest of a step {}",
-                        format_duration(profile.u.median), format_duration(profile.v.median),
-                        format_duration(profile.c.median), format_duration(profile.merge.median),
-                        format_duration(profile.p.median), format_duration(profile.latency.median),
-                        format_duration(profile.rest.median)));
+  table.row("costs", fmt::format("u {}, v {}, c {}, merge {}, p {}; a read alone {}; the rest of a step {}",
+                                 format_duration(profile.u.median), format_duration(profile.v.median),
+                                 format_duration(profile.c.median), format_duration(profile.merge.median),
+                                 format_duration(profile.p.median), format_duration(profile.latency.median),
+                                 format_duration(profile.rest.median)));
   table.row("shares",
             fmt::format("F {:.2f}, C {:.2f}, S {:.2f}, E {:.2f} of the memory ({} configurations)",
                         plan.gamma.f, plan.gamma.c, plan.gamma.s, plan.gamma.e, plan.configurations));

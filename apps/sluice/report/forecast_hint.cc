@@ -54,9 +54,9 @@ std::string bytes_hint(const engine::ReadForecast& forecast, const Decoded& deco
   if (more > 0 && more <= static_cast<double>(decoded.cache))
     return "a short text: the difference is what fills the caches, once; a longer text comes nearer";
   if (!forecast.router.empty())
-    return fmt::format(
-        "the prediction is of the experts that the model chooses; the router {} {}", forecast.router,
-        more < 0 ? "took others, which were in memory" : "took others, which had to be read");
+    return fmt::format("the prediction is of the experts that the model chooses; the router {} {}",
+                       forecast.router,
+                       more < 0 ? "took others, which were in memory" : "took others, which had to be read");
   if (!forecast.in_vain)
     return "how well this " + flag(Setting::kPrefetch) + " guesses is not predicted; " +
            flag(Setting::kPrefetch) + " none is";
@@ -94,8 +94,7 @@ std::string waste_hint(const engine::ReadForecast& forecast, const Decoded& deco
 
 std::string speed_hint(const engine::ReadForecast& forecast, const Decoded& decoded) {
   if (!forecast.tok_s || decoded.tok_s <= 0 || !far(*forecast.tok_s, decoded.tok_s)) return "";
-  const bool faster = decoded.tok_s > *forecast.tok_s,
-             less = decoded.bytes_per_token < forecast.expected();
+  const bool faster = decoded.tok_s > *forecast.tok_s, less = decoded.bytes_per_token < forecast.expected();
   if (!bytes_hint(forecast, decoded).empty() && faster == less)
     return fmt::format("{} than predicted, as {} was read than predicted", faster ? "faster" : "slower",
                        less ? "less" : "more");

@@ -17,7 +17,7 @@ namespace sluice::engine {
 enum class PoolShares {
   // Least expected cost of a layer (z-C+P, zipmoe); all of it for F, if a step is expected to be shorter so.
   kPlanned,
-  kEqual,    // equal memory for every pool (z-C)
+  kEqual,  // equal memory for every pool (z-C)
 };
 
 struct PoolPlanRequest {

@@ -134,12 +134,9 @@ TEST(ScoreWindowCache, DecidesAsThePlainModel) {
       const bool begins = kind == StepKind::kPrompt && random() % 2 == 0;
       for (std::uint32_t layer = 0; layer < layers; ++layer) {
         const Event event = random_event(random, layer, kind, begins);
-        const EventOutcome& outcome =
-            residency.on_event(event.ids, event.scores, {}, {},
-                               {.layer = layer,
-                                .step = kind,
-                                .begins_prompt = begins,
-                                .layer_tokens = event.layer_tokens});
+        const EventOutcome& outcome = residency.on_event(
+            event.ids, event.scores, {}, {},
+            {.layer = layer, .step = kind, .begins_prompt = begins, .layer_tokens = event.layer_tokens});
         std::vector<ExpertId> left;
         for (const Eviction& one : outcome.evicted) left.push_back(one.id);
         ASSERT_EQ(left, plain.take(event)) << "step " << step << ", layer " << layer;
