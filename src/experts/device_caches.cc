@@ -1,5 +1,9 @@
 #include "experts/device_caches.h"
 
+#include <fmt/format.h>
+
+#include <string>
+
 #include "base/error.h"
 #include "base/setting.h"
 #include "experts/core/equal_sizes.h"
@@ -46,6 +50,15 @@ void check_host_cache(const CachePolicy& cache) {
            Setting::kDeviceCache + " " + name +
            (cache.by_popularity ? " and " + Setting::kRanksOf + " FILE, recorded routing of another text"
                                 : std::string()));
+}
+
+void check_layer_has(std::uint32_t wanted, std::uint32_t experts, Setting setting) {
+  if (wanted <= experts) return;
+  throw Error(ErrorKind::kUsage, "a layer does not have so many experts")
+      .in(setting)
+      .expected(fmt::format("at most {}", experts))
+      .found(std::to_string(wanted))
+      .fix(fmt::format("give {} {} for all of them", mark(setting), experts));
 }
 
 }  // namespace sluice::experts

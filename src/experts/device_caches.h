@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/setting.h"
 #include "experts/cache/cache_policies.h"
 #include "experts/cache/residency.h"
 #include "experts/core/tier.h"
@@ -40,5 +41,7 @@ std::vector<std::unique_ptr<Residency>> make_device_caches(const DeviceCaches& s
 std::string_view why_for_a_device(const CachePolicy& cache);
 // For a replay's cache of the host: Error(kUsage) that says which replay has the cache on a device.
 void check_host_cache(const CachePolicy& cache);
+// For a number of experts of each layer that a user gave: Error(kUsage) where a layer has fewer.
+void check_layer_has(std::uint32_t wanted, std::uint32_t experts, Setting setting);
 
 }  // namespace sluice::experts

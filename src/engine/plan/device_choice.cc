@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/setting.h"
+#include "experts/device_caches.h"
 #include "experts/device_presets.h"
 #include "experts/registry.h"
 
@@ -128,12 +129,8 @@ std::uint32_t prefetch_size_of(const EngineOptions& options, const PolicyPlan& p
         .found(std::to_string(*options.prefetch_size))
         .fix("leave it out, or give " + Setting::kPrefetch + " stream");
   }
-  if (options.prefetch_size && *options.prefetch_size > facts.experts)
-    throw Error(ErrorKind::kUsage, "a layer does not have so many experts")
-        .in(Setting::kPrefetchSize)
-        .expected(fmt::format("at most {}", facts.experts))
-        .found(std::to_string(*options.prefetch_size))
-        .fix(fmt::format("give {} {} for all of them", mark(Setting::kPrefetchSize), facts.experts));
+  if (options.prefetch_size)
+    experts::check_layer_has(*options.prefetch_size, facts.experts, Setting::kPrefetchSize);
   const bool as_preset = policies.device_preset != nullptr && options.prefetch.empty();
   std::uint32_t usual = as_preset ? policies.device_preset->prefetch_size : 0;
   if (usual == 0) usual = experts::usual_prefetch_size(facts.experts);

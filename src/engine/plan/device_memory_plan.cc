@@ -8,6 +8,7 @@
 #include "base/compared_bytes.h"
 #include "base/error.h"
 #include "base/setting.h"
+#include "experts/device_caches.h"
 
 namespace sluice::engine {
 namespace {
@@ -28,12 +29,7 @@ Bytes least_device_memory(const DeviceNeeds& needs) {
 DeviceMemoryPlan plan_device_memory(std::optional<Bytes> budget, std::optional<std::uint32_t> slots,
                                     const DeviceNeeds& needs) {
   SLUICE_CHECK(budget || slots);
-  if (slots && *slots > needs.layer_experts)
-    throw Error(ErrorKind::kUsage, "a layer does not have so many experts")
-        .in(Setting::kDeviceSlots)
-        .expected(fmt::format("at most {}", needs.layer_experts))
-        .found(std::to_string(*slots))
-        .fix(fmt::format("give {} {} for all of them", mark(Setting::kDeviceSlots), needs.layer_experts));
+  if (slots) experts::check_layer_has(*slots, needs.layer_experts, Setting::kDeviceSlots);
   DeviceMemoryPlan plan;
   plan.context = needs.context;
   plan.dense = needs.dense;

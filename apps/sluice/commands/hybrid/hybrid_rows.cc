@@ -10,6 +10,7 @@
 #include "base/bytes.h"
 #include "base/setting.h"
 #include "experts/core/tier.h"
+#include "experts/device_caches.h"
 #include "experts/device_presets.h"
 #include "experts/registry.h"
 #include "flags/policy_names.h"
@@ -54,13 +55,7 @@ std::vector<std::uint32_t> slots_of(const HybridFlags& flags, const lab::HybridM
     for (const std::string& memory : split_list(flags.memories, Setting::kDeviceMemory))
       slots.push_back(static_cast<std::uint32_t>(std::min<Bytes>(
           parse_size(memory, Setting::kDeviceMemory) / (machine.expert_bytes * layers), experts)));
-  for (const std::uint32_t one : slots)
-    if (one > experts)
-      throw Error(ErrorKind::kUsage, "a layer has fewer experts than that")
-          .in(Setting::kDeviceSlots)
-          .expected(fmt::format("at most {}", experts))
-          .found(std::to_string(one))
-          .fix(fmt::format("give {} for all of them", experts));
+  for (const std::uint32_t one : slots) experts::check_layer_has(one, experts, Setting::kDeviceSlots);
   return slots;
 }
 
@@ -97,15 +92,6 @@ void set_prefill(const HybridFlags& flags, const experts::DevicePreset& preset,
   }
 }
 
-void check_prefetch_size(const HybridFlags& flags, std::uint32_t experts) {
-  if (!flags.prefetch_size || *flags.prefetch_size <= experts) return;
-  throw Error(ErrorKind::kUsage, "a layer does not have so many experts")
-      .in(Setting::kPrefetchSize)
-      .expected(fmt::format("at most {}", experts))
-      .found(std::to_string(*flags.prefetch_size))
-      .fix(fmt::format("give {} {} for all of them", mark(Setting::kPrefetchSize), experts));
-}
-
 std::string cache_names(bool experts::CachePolicy::*property) {
   std::string names;
   for (const experts::CachePolicy& policy : experts::cache_policies())
@@ -118,7 +104,8 @@ std::string cache_names(bool experts::CachePolicy::*property) {
 std::vector<HybridRow> hybrid_rows(const HybridRequest& request, const HybridFlags& flags,
                                    const std::vector<lab::HybridMachine>& machines,
                                    const trace::TraceHeader& header) {
-  check_prefetch_size(flags, header.experts);
+  if (flags.prefetch_size)
+    experts::check_layer_has(*flags.prefetch_size, header.experts, Setting::kPrefetchSize);
   std::vector<HybridRow> rows;
   for (const lab::HybridMachine& machine : machines)
     for (const std::optional<std::uint32_t>& batch : batches_of(flags))
