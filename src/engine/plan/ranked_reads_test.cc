@@ -128,7 +128,7 @@ TEST(ReadForecast, ALayerThatNeedsAReadWaitsForTheDisksAnswer) {
 }
 
 // Random costs of split experts, and a disk that answers soon or late: what is chosen is never expected to be
-// slower than keeping whole experts; where the disk answers at once, it is what the planner of the paper says.
+// slower than keeping whole experts; where the disk answers at once, it is what the paper's planner says.
 TEST(PoolPlan, NothingIsChosenThatIsExpectedToBeSlowerThanWholeExperts) {
   const std::uint64_t seed = 20261125;
   SCOPED_TRACE("seed " + std::to_string(seed));

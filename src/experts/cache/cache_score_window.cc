@@ -1,7 +1,8 @@
 // SMoE's cache: of the experts that the running layer does not need, the one with the lowest mean score over
 // the last iterations leaves; if all are needed, what was read is used and dropped. A prompt is one
-// iteration, whatever its chunks, and prompts of a shared step are one. Scores are of all N experts, selected or not. One cache for several layers
-// compares the means of all of them. SMoE (arXiv 2508.18983 §5.3); SPEC §2.4.
+// iteration, whatever its chunks, and prompts of a shared step are one. Scores are of all N experts, selected
+// or not. One cache for several layers compares the means of all of them. SMoE (arXiv 2508.18983 §5.3);
+// SPEC §2.4.
 #include <algorithm>
 #include <map>
 #include <numeric>
