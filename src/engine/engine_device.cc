@@ -95,7 +95,7 @@ std::string EngineDevice::name() const {
 }
 
 void EngineDevice::begin(experts::LayerDecider& decider, fetch::ExpertStore& host) {
-  fetch::bring_start(decider.device()->start(), decider, host, unit_->store());
+  fetch::bring_start(decider, host, unit_->store());
   link_at_start_ = device_->link().counters();
   computed_at_start_ = device_->computed();
   host_at_start_ = of_host(*device_);

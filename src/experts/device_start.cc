@@ -1,0 +1,27 @@
+#include "experts/device_start.h"
+
+#include <algorithm>
+
+#include "experts/layer_decider.h"
+
+namespace sluice::experts {
+
+std::vector<StartEvent> start_events(const LayerDecider& decider) {
+  std::vector<StartEvent> events;
+  for (const DeviceUpdate& one : decider.device()->start()) {
+    if (events.empty() || events.back().layer != one.id.layer) events.push_back({.layer = one.id.layer});
+    events.back().experts.push_back(one.id);
+  }
+  for (StartEvent& event : events) {
+    std::ranges::sort(event.experts);
+    event.tokens.assign(event.experts.size(), 1);
+    const Residency& host = decider.policies().residency(event.layer);
+    for (const ExpertId id : event.experts) {
+      event.device.uses.push_back({.id = id, .tokens = 1, .stays = true});
+      event.host.misses.push_back({id, host.parts(id)});
+    }
+  }
+  return events;
+}
+
+}  // namespace sluice::experts
