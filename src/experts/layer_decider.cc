@@ -260,19 +260,42 @@ bool LayerDecider::excludes() const {
 
 // What the device has or is getting needs nothing of the host.
 void LayerDecider::find_host_event() {
+  needed_.assign(decision_.experts.size(), 1);
+  for (const DeviceUse& use : decision_.device->uses)
+    needed_[place_of(use.id)] = use.from == DeviceBytes::kLink;
+  list_host_event();
+}
+
+std::size_t LayerDecider::place_of(ExpertId used) const {
+  return static_cast<std::size_t>(std::ranges::lower_bound(decision_.experts, used) -
+                                  decision_.experts.begin());
+}
+
+void LayerDecider::list_host_event() {
   host_experts_.clear();
   host_tokens_.clear();
-  needed_.assign(decision_.experts.size(), 1);
-  for (const DeviceUse& use : decision_.device->uses) {
-    const auto at = std::ranges::lower_bound(decision_.experts, use.id);
-    needed_[static_cast<std::size_t>(at - decision_.experts.begin())] = use.from == DeviceBytes::kLink;
-  }
   for (std::size_t i = 0; i < decision_.experts.size(); ++i) {
     if (needed_[i] == 0) continue;
     host_experts_.push_back(decision_.experts[i]);
     host_tokens_.push_back(decision_.tokens[i]);
   }
   decision_.fetch_demand = {host_experts_, host_tokens_};
+}
+
+void LayerDecider::fetch_lost(std::span<const ExpertId> lost) {
+  if (lost.empty()) return;
+  SLUICE_CHECK(device_ && decision_.fetch == decision_.outcome,
+               "experts are lost that no device was to have");
+  fetch_outcome_ = *decision_.outcome;
+  for (const ExpertId id : lost) {
+    std::uint8_t& needed = needed_[place_of(id)];
+    SLUICE_CHECK(needed == 0, "an expert is lost that the host fetches");
+    needed = 1;
+    fetch_outcome_.misses.push_back({id, policies_.residency(scores_.layer).parts(id)});
+  }
+  std::ranges::sort(fetch_outcome_.misses, {}, &Admission::id);
+  decision_.fetch = &fetch_outcome_;
+  list_host_event();
 }
 
 void LayerDecider::find_low() {
@@ -295,17 +318,17 @@ void LayerDecider::find_low() {
 }
 
 void LayerDecider::widen_to_layer() {
-  layer_outcome_ = *decision_.outcome;
+  fetch_outcome_ = *decision_.outcome;
   layer_experts_.clear();
   // Not counted in 16 bits: there may be 65,536 experts.
   for (std::size_t e = 0; e < tokens_of_.size(); ++e) {
     const ExpertId id = id_of(scores_.layer, e);
     layer_experts_.push_back(id);
     if (tokens_of_[e] == 0)
-      layer_outcome_.misses.push_back({id, policies_.residency(scores_.layer).parts(id)});
+      fetch_outcome_.misses.push_back({id, policies_.residency(scores_.layer).parts(id)});
   }
-  std::ranges::sort(layer_outcome_.misses, {}, &Admission::id);
-  decision_.fetch = &layer_outcome_;
+  std::ranges::sort(fetch_outcome_.misses, {}, &Admission::id);
+  decision_.fetch = &fetch_outcome_;
   decision_.fetch_demand = {layer_experts_, tokens_of_};
 }
 

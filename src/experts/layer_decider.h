@@ -59,7 +59,8 @@ struct LayerDecision {
 // One per run. Calls come in this order:
 //
 //   begin_step
-//     route or follow, decide, order;     for each event: the tokens of one sparse layer
+//     route or follow, decide;            for each event: the tokens of one sparse layer
+//     fetch_lost, order
 //     may_look_ahead, look_ahead
 //   end_step, or cancel_step if it failed
 //
@@ -99,6 +100,11 @@ class LayerDecider {
   void follow(std::uint32_t layer, const Demand& event, std::uint32_t experts = 0);
   // Decides the event of the routed layer. The result is valid until the next routing.
   const LayerDecision& decide();
+  // Fetches to the host, too, what the decided event counts on from the device and what is not there: copies
+  // fail and are given up, of which only the store of the device knows. Adds to `fetch` and `fetch_demand` of
+  // the decision, at most once an event; no residency changes. REQUIRES: `lost` are used by the device, and
+  // their bytes do not come from the link (DeviceUse::from).
+  void fetch_lost(std::span<const ExpertId> lost);
   // In which order to read what is missing of the decided event. Only the store that carries the decision out
   // knows what is missing: residency is logical, and reads that are under way arrive when they do. Valid
   // until the next call.
@@ -157,7 +163,9 @@ class LayerDecider {
   void assign();
   void decide_device();
   EventPlace place() const;
+  std::size_t place_of(ExpertId used) const;  // in the event
   void find_host_event();
+  void list_host_event();
   bool excludes() const;  // an expert is in one tier alone
   void widen_to_layer();
 
@@ -187,9 +195,8 @@ class LayerDecider {
   TopPrediction prediction_;
   PredictionCounts prompt_predictions_, decode_predictions_;
   std::vector<double> prediction_scores_;  // (N)
-  // For whole layers: the outcome for all N experts.
-  EventOutcome layer_outcome_;
-  std::vector<ExpertId> layer_experts_;
+  EventOutcome fetch_outcome_;             // where more is fetched than the residency was asked about
+  std::vector<ExpertId> layer_experts_;    // all N of a whole layer
 };
 
 }  // namespace sluice::experts

@@ -690,6 +690,65 @@ TEST(LayerDecider, PlacementSeesCostsResidencyAndPhaseAndTheDeviceDecidesAboutIt
   EXPECT_EQ(second.fetch_demand.experts.size(), 1u);
 }
 
+// Copies fail: what the device has by its residency, and not in truth, is fetched to the host as well.
+TEST(LayerDecider, WhatADeviceHasLostIsFetchedToTheHost) {
+  const LayerSizes sizes(Family::kRaw);
+  WatchingPlacement::Seen seen;
+  LayerPolicies policies;
+  policies.placement = std::make_unique<WatchingPlacement>(seen);
+  policies.residencies.push_back(std::make_unique<Residency>(make_cache("lru", {}), sizes, 16));
+  policies.device.emplace().residencies.push_back(
+      std::make_unique<Residency>(make_cache("lru", {}), sizes, 1000, Tier::kDevice));
+  LayerDecider decider(std::move(policies), {1, 2});
+  const ExpertId ids[] = {{0, 1}, {0, 3}, {0, 4}, {0, 6}};
+  const std::uint32_t tokens[] = {3, 2, 1, 2};
+  const SequenceSpan span{.tokens = 1, .kind = StepKind::kDecode};
+  const auto decide = [&]() -> const LayerDecision& {
+    decider.begin_step({&span, 1});
+    decider.follow(0, {ids, tokens});
+    return decider.decide();
+  };
+  decide();
+  const LayerDecision& decision = decide();
+  ASSERT_EQ(decision.device->uses.size(), 3u);
+  EXPECT_THAT(decision.fetch_demand.experts, testing::ElementsAre(ids[2]));
+  const std::string outcome = text_of(*decision.outcome);
+  decider.fetch_lost({});
+  EXPECT_EQ(decision.fetch, decision.outcome);
+  // In the order of the device's plan, as the engine finds them.
+  const ExpertId lost[] = {ids[3], ids[0]};
+  decider.fetch_lost(lost);
+  EXPECT_THAT(decision.fetch_demand.experts, testing::ElementsAre(ids[0], ids[2], ids[3]));
+  EXPECT_THAT(decision.fetch_demand.tokens, testing::ElementsAre(3u, 1u, 2u));
+  std::vector<ExpertId> missed;
+  const Residency& host = decider.policies().residency(0);
+  for (const Admission& one : decision.fetch->misses) {
+    missed.push_back(one.id);
+    EXPECT_TRUE(one.id == ids[2] || one.before == host.parts(one.id));
+  }
+  for (const Admission& one : decision.fetch->hits) missed.push_back(one.id);
+  EXPECT_THAT(missed, testing::UnorderedElementsAre(ids[0], ids[2], ids[3]));
+  EXPECT_TRUE(std::ranges::is_sorted(decision.fetch->misses, {}, &Admission::id));
+  EXPECT_EQ(text_of(*decision.outcome), outcome);  // residency does not change
+  const LayerDecision& next = decide();            // … and the next event knows nothing of it
+  EXPECT_EQ(next.fetch, next.outcome);
+  EXPECT_THAT(next.fetch_demand.experts, testing::ElementsAre(ids[2]));
+}
+
+TEST(LayerDeciderDeath, OnlyWhatTheDeviceWasToHaveCanBeLost) {
+  const LayerSizes sizes(Family::kRaw);
+  LayerPolicies policies;
+  policies.residencies.push_back(std::make_unique<Residency>(make_cache("none", {}), sizes, 0));
+  LayerDecider decider(std::move(policies), {1, 1});
+  const ExpertId ids[] = {{0, 2}};
+  const std::uint32_t tokens[] = {1};
+  const SequenceSpan span{.tokens = 1};
+  decider.begin_step({&span, 1});
+  decider.follow(0, {ids, tokens});
+  decider.decide();
+  EXPECT_DEATH(decider.fetch_lost(ids), "no device was to have");
+}
+
 // What is ahead goes in two hops: to the host what neither tier has, to the device what the host has.
 TEST(LayerDecider, PrefetchesOfBothTiersDivideWhatIsMissing) {
   constexpr std::uint32_t kExperts = 6;

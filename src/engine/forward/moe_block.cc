@@ -136,17 +136,11 @@ void MoeBlock::begin_fetch(std::size_t layer, const experts::LayerDecision& deci
   ExpertStatistics& count = statistics_.now();
   count.accesses += decision.experts.size();
   count_found(outcome);
-  const experts::EventOutcome* fetch = decision.fetch;
-  experts::Demand demand = decision.fetch_demand;
   if (device_ != nullptr) {
-    device_->release_host(*fetch, *plan_);
-    fetch_missing(layer, decision);
-    if (!fetch_experts_.empty()) {
-      fetch = &fetch_;
-      demand = {fetch_experts_, fetch_tokens_};
-    }
+    device_->release_host(*decision.fetch, *plan_);
+    fetch_lost();
   }
-  const fetch::EventReads reads = store_.prepare(*fetch, demand);
+  const fetch::EventReads reads = store_.prepare(*decision.fetch, decision.fetch_demand);
   Stopwatch ordering;
   const experts::ReadOrder& order = decider_->order(reads.missing);
   if (!order.tasks.empty()) {
@@ -167,26 +161,11 @@ void MoeBlock::begin_fetch(std::size_t layer, const experts::LayerDecision& deci
   count.unchosen_bytes += reads.unchosen;
 }
 
-void MoeBlock::fetch_missing(std::size_t layer, const experts::LayerDecision& decision) {
-  fetch_experts_.clear();
-  const std::span<const experts::ExpertId> asked = decision.fetch_demand.experts;
-  const auto is_missing = [&](const experts::DeviceUse& use) {
-    return !std::ranges::binary_search(asked, use.id) && !device_->has(use.id);
-  };
-  if (std::ranges::none_of(plan_->uses, is_missing)) return;
-  fetch_ = *decision.fetch;
-  fetch_experts_.assign(asked.begin(), asked.end());
-  fetch_tokens_.assign(decision.fetch_demand.tokens.begin(), decision.fetch_demand.tokens.end());
-  const experts::Residency& residency =
-      decider_->policies().residency(config_.sparse_index(static_cast<std::uint32_t>(layer)));
-  for (const experts::DeviceUse& use : plan_->uses) {
-    if (!is_missing(use)) continue;
-    const auto place = std::ranges::lower_bound(fetch_experts_, use.id) - fetch_experts_.begin();
-    fetch_experts_.insert(fetch_experts_.begin() + place, use.id);
-    fetch_tokens_.insert(fetch_tokens_.begin() + place, use.tokens);
-    fetch_.misses.push_back({use.id, residency.parts(use.id)});
-  }
-  std::ranges::sort(fetch_.misses, {}, &experts::Admission::id);
+void MoeBlock::fetch_lost() {
+  lost_.clear();
+  for (const experts::DeviceUse& use : plan_->uses)
+    if (use.from != experts::DeviceBytes::kLink && !device_->has(use.id)) lost_.push_back(use.id);
+  decider_->fetch_lost(lost_);
 }
 
 void MoeBlock::count_found(const experts::EventOutcome& outcome) {

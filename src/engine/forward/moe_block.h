@@ -65,8 +65,8 @@ class MoeBlock {
   const experts::LayerDecision& decide(std::size_t layer, const Step& step, const Workspace& w);
   // Begins the fetch of what was decided, and counts it.
   void begin_fetch(std::size_t layer, const experts::LayerDecision& decision);
-  // Adds to what the host fetches the experts that the device was decided to have and lacks.
-  void fetch_missing(std::size_t layer, const experts::LayerDecision& decision);
+  // Has those experts fetched to the host that the device was decided to have and lacks.
+  void fetch_lost();
   void count_found(const experts::EventOutcome& outcome);
   void show_inputs(std::size_t layer, std::size_t tokens, const Workspace& w);  // to the observer
   // Arranges w.normed in the forms that only experts read.
@@ -141,13 +141,10 @@ class MoeBlock {
   std::vector<experts::ExpertId> ahead_;  // of the running event: what is to be copied to the device
   HostUnit host_;
   ComputeUnit* device_ = nullptr;
-  const experts::DevicePlan* plan_ = nullptr;  // of the running event on the device
-  experts::DevicePlan streamed_;               // that plan, if the decider makes none
-  // What the host fetches, and for whom, if the device lacks experts that it was decided to have.
-  experts::EventOutcome fetch_;
-  std::vector<experts::ExpertId> fetch_experts_;
-  std::vector<std::uint32_t> fetch_tokens_;
-  std::vector<experts::ExpertId> given_;          // of it: the experts that the device was given
+  const experts::DevicePlan* plan_ = nullptr;     // of the running event on the device
+  experts::DevicePlan streamed_;                  // that plan, if the decider makes none
+  std::vector<experts::ExpertId> lost_;           // of it: the experts that the device lacks …
+  std::vector<experts::ExpertId> given_;          // … and those that it was given
   std::vector<experts::ExpertId> event_experts_;  // ascending
   ExpertRows rows_;
   std::vector<kernels::op::WeightedRow> sums_;  // what is summed, ascending by expert for each token
