@@ -16,6 +16,7 @@
 #include "device/accountant.h"
 #include "engine/engine.h"
 #include "engine/engine_device.h"
+#include "engine/engine_hooks.h"
 #include "engine/run_report.h"
 #include "engine/shared_steps_testing.h"
 #include "model/architecture.h"
@@ -127,13 +128,13 @@ TEST_P(DenseOnTest, AFailedCopyFailsItsStepAlone) {
   const Case one{"greedy", 1, 3};
   std::atomic<bool> fails = false;
   std::atomic<int> copies = 0;
-  EnginePlan plan = resolve(options_of(one, true), *checkpoint_, model_);
-  plan.device->fault = [&](std::uint64_t, Bytes) {
+  const auto fault = [&](std::uint64_t, Bytes) {
     if (!fails) return device::Fault::kNone;
     const int copy = copies++;  // in the end steps must succeed
     return copy < 60 && copy % 13 == 5 ? device::Fault::kCopyFails : device::Fault::kNone;
   };
-  Engine engine(*checkpoint_, model_, plan, one.sequences);
+  Engine engine(*checkpoint_, model_, resolve(options_of(one, true), *checkpoint_, model_), one.sequences,
+                {.fault = fault});
   int failed = 0;
   EXPECT_TRUE(same_bits(run(engine, one.sequences, &failed, &fails), host(one)));
   EXPECT_GT(failed, 0);

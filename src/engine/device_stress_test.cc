@@ -20,6 +20,7 @@
 #include "base/hash.h"
 #include "engine/engine.h"
 #include "engine/engine_device.h"
+#include "engine/engine_hooks.h"
 #include "engine/forward/pass.h"
 #include "engine/run_report.h"
 #include "engine/watch/statistics.h"
@@ -229,11 +230,10 @@ TEST_P(DeviceStress, FailuresNeverShowInTheLogits) {
     return make_faulty_reader(std::move(inner),
                               [&](const DiskRead&) { return failing && ++reads % 211 == 0 ? EIO : 0; });
   };
-  EnginePlan plan = resolve(options, *checkpoint_, *model_);
-  plan.device->fault = [&](std::uint64_t, Bytes) {
+  const auto fault = [&](std::uint64_t, Bytes) {
     return failing && ++chunks % 307 == 0 ? device::Fault::kCopyFails : device::Fault::kNone;
   };
-  Engine engine(*checkpoint_, *model_, plan, kSequences);
+  Engine engine(*checkpoint_, *model_, resolve(options, *checkpoint_, *model_), kSequences, {.fault = fault});
   failed_copies_ = failed_reads_ = given_up_ = 0;
   failing = faults_ = true;
   const auto expect_hosts_logits = [&](std::size_t rounds) {

@@ -18,6 +18,7 @@
 #include "base/json/json.h"
 #include "device/emulated/emulated_device.h"
 #include "engine/engine.h"
+#include "engine/engine_hooks.h"
 #include "engine/forward/unit/device_unit.h"
 #include "engine/plan/unit_parts.h"
 #include "engine/run_report.h"
@@ -174,9 +175,10 @@ class DeviceUnitTest : public ::testing::TestWithParam<std::string> {
                          const std::string& prefetch = "none") const {
     EngineOptions options = engine_options(sequences, math);
     options.prefetch = prefetch;
-    if (device != nullptr) options.second_unit = device->unit();
+    EngineHooks hooks;
+    if (device != nullptr) hooks.second_unit = device->unit();
     if (device != nullptr) device->set_host(expert_bytes_, options);
-    Engine engine(*checkpoint_, model_, resolve(options, *checkpoint_, model_), sequences);
+    Engine engine(*checkpoint_, model_, resolve(options, *checkpoint_, model_), sequences, hooks);
     expert_bytes_ = engine.report().experts.bytes_per_expert();
     SharedSteps steps{.sequences = sequences};
     if (device != nullptr && device->has_faults()) {

@@ -34,10 +34,11 @@ kernels::Context make_kernels(ThreadPool& pool, const EnginePlan& plan, std::str
 }  // namespace
 
 Engine::Impl::Impl(const store::Checkpoint& checkpoint, const model::Model& model, EnginePlan plan,
-                   std::size_t logit_rows)
+                   std::size_t logit_rows, EngineHooks hooks)
     : checkpoint_(checkpoint),
       model_(model),
       plan_(std::move(plan)),
+      hooks_(std::move(hooks)),
       pool_(plan_.threads != 0 ? plan_.threads : usable_cpus()),
       kernels_(make_kernels(pool_, plan_, &isa_warning_)),
       logit_rows_(logit_rows),
@@ -57,7 +58,7 @@ Engine::Impl::Impl(const store::Checkpoint& checkpoint, const model::Model& mode
   divide_by_tiers();
   policies_ = plan_.where_all_fits && budget_.all_experts_fit ? &*plan_.where_all_fits : &plan_.policies;
   experts::LayerPolicies policies = make_policies(*policies_, model_.config.moe, experts_->sizes());
-  if (plan_.device && !plan_.second_unit) make_device();
+  if (plan_.device && !hooks_.second_unit) make_device();
   start_times_.plan_s = watch.lap();
 
   load_dense_weights();
@@ -72,7 +73,7 @@ Engine::Impl::Impl(const store::Checkpoint& checkpoint, const model::Model& mode
       std::make_unique<MoeBlock>(ops(), kernels_, model_.config, *weights_, *experts_, plan_.low_view,
                                  policies_->residual ? &policies_->residual->vectors : nullptr, statistics_);
   passes_ = std::make_unique<Passes>(forward_parts(), forward_);
-  make_units(policies);
+  make_units();
   make_profile();
   make_decider(std::move(policies));
   start_times_.profile_s = watch.lap();
@@ -90,7 +91,7 @@ void Engine::Impl::make_decider(experts::LayerPolicies policies) {
   policies.costs = !profile_ ? experts_->assumed_costs()
                    : device_ ? profile_->device_costs()
                              : profile_->costs();
-  if (plan_.second_unit) policies.costs.device = plan_.second_unit->costs;
+  if (hooks_.second_unit) hooks_.second_unit->put_policies(experts_->sizes(), policies);
   if (device_) device_->put_policies(*policies_, tiers_.tiers, policies);
   decider_ = std::make_unique<experts::LayerDecider>(
       std::move(policies), experts::SparseShape{model_.config.sparse_layers(),
@@ -110,26 +111,16 @@ void Engine::Impl::check_residual() const {
 
 void Engine::Impl::make_device() {
   const UnitParts parts = unit_parts(budget_.dense.view, budget_.memory.chunk);
-  device_ =
-      std::make_unique<EngineDevice>(plan_, parts, device_needs(budget_parts(), parts, budget_.dense.view));
+  device_ = std::make_unique<EngineDevice>(
+      plan_, parts, device_needs(budget_parts(), parts, budget_.dense.view), hooks_.fault);
   if (dense_there_)
     device_ops_ = std::make_unique<kernels::StreamOps>(device_->device(), kernels_, parts.scratch);
 }
 
-// What computes beside the host, and what decides about it.
-void Engine::Impl::make_units(experts::LayerPolicies& policies) {
-  const UnitParts parts = unit_parts(budget_.dense.view, budget_.memory.chunk);
-  if (plan_.second_unit) {
-    policies.placement = plan_.second_unit->make_placement();
-    if (plan_.second_unit->make_residencies) {
-      experts::DevicePolicies& device = policies.device.emplace();
-      device.residencies = plan_.second_unit->make_residencies(experts_->sizes());
-      if (plan_.second_unit->make_prefetch) device.prefetch = plan_.second_unit->make_prefetch();
-      device.prefetch_size = plan_.second_unit->prefetch_size;
-      device.tiers = plan_.second_unit->tiers;
-      device.host_may_lack = true;
-    }
-    second_unit_ = plan_.second_unit->make_unit(parts);
+// What computes beside the host.
+void Engine::Impl::make_units() {
+  if (hooks_.second_unit) {
+    second_unit_ = hooks_.second_unit->make_unit(unit_parts(budget_.dense.view, budget_.memory.chunk));
     moe_->compute_on(second_unit_.get());
   } else if (plan_.device) {
     if (dense_there_) device_->unit().join(workspace_->get());
@@ -259,7 +250,11 @@ void Engine::Impl::step(const Step& step, const LogitSink& sink) {
 
 Engine::Engine(const store::Checkpoint& checkpoint, const model::Model& model, EnginePlan plan,
                std::size_t logit_rows)
-    : impl_(std::make_unique<Impl>(checkpoint, model, std::move(plan), logit_rows)) {}
+    : Engine(checkpoint, model, std::move(plan), logit_rows, {}) {}
+
+Engine::Engine(const store::Checkpoint& checkpoint, const model::Model& model, EnginePlan plan,
+               std::size_t logit_rows, EngineHooks hooks)
+    : impl_(std::make_unique<Impl>(checkpoint, model, std::move(plan), logit_rows, std::move(hooks))) {}
 
 Engine::~Engine() = default;
 

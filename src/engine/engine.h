@@ -17,6 +17,7 @@ class Timeline;
 namespace sluice::engine {
 
 struct Candidate;       // engine/session/candidate.h
+struct EngineHooks;     // engine/engine_hooks.h
 struct MeasureOptions;  // engine/forward/measure_profile.h
 class Pass;             // engine/forward/pass.h
 class RoutingObserver;  // engine/watch/routing_observer.h
@@ -32,6 +33,9 @@ class Engine {
   // time (1 for generation).
   Engine(const store::Checkpoint& checkpoint, const model::Model& model, EnginePlan plan,
          std::size_t logit_rows = 1);
+  // For tests. What `hooks` refers to must outlive the engine.
+  Engine(const store::Checkpoint& checkpoint, const model::Model& model, EnginePlan plan,
+         std::size_t logit_rows, EngineHooks hooks);
   ~Engine();
 
   const store::Checkpoint& checkpoint() const;

@@ -67,7 +67,8 @@ device::LaneCounters of_host(const device::Device& device) {
 
 Bytes default_device_memory() { return std::min<Bytes>(kGiB, free_memory(read_memory_limits()) / 4); }
 
-EngineDevice::EngineDevice(const EnginePlan& plan, const UnitParts& parts, const DeviceNeeds& needs)
+EngineDevice::EngineDevice(const EnginePlan& plan, const UnitParts& parts, const DeviceNeeds& needs,
+                           CopyFault fault)
     : spec_(plan.device.value().spec),
       layers_(static_cast<std::uint32_t>(parts.config.sparse_layers())),
       experts_(static_cast<std::uint32_t>(parts.config.moe.experts)),
@@ -83,7 +84,7 @@ EngineDevice::EngineDevice(const EnginePlan& plan, const UnitParts& parts, const
   device::EmulatedOptions options;
   options.spec = spec_;
   options.memory = memory_.budget;
-  options.fault = plan.device->fault;
+  options.fault = std::move(fault);
   device_ = device::make_emulated_device(std::move(options));
   unit_ = std::make_unique<DeviceUnit>(
       *device_, parts,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "device/device.h"
+#include "engine/engine_hooks.h"
 #include "engine/forward/unit/device_unit.h"
 #include "engine/plan/device_memory_plan.h"
 #include "engine/plan/engine_plan.h"
@@ -23,9 +24,10 @@ Bytes default_device_memory();
 // Thread-compatible. What `parts` refers to must outlive it.
 class EngineDevice {
  public:
-  // `needs`: of the device's memory (device_needs). REQUIRES: plan.device. Error(kBudget) naming the least
-  // memory of the device that would do, (kInvalid) for a popularity of another shape, (kUsage), (kIo).
-  EngineDevice(const EnginePlan& plan, const UnitParts& parts, const DeviceNeeds& needs);
+  // `needs`: of the device's memory (device_needs); `fault`: as in EngineHooks. REQUIRES: plan.device.
+  // Error(kBudget) naming the least memory of the device that would do, (kInvalid) for a popularity of
+  // another shape, (kUsage), (kIo).
+  EngineDevice(const EnginePlan& plan, const UnitParts& parts, const DeviceNeeds& needs, CopyFault fault);
 
   // Adds what decides about it to the host's policies, which have the costs. Where nobody has said what it is
   // to do, and it helps in no step, it is left alone: the host computes everything, and nothing stays there.

@@ -17,6 +17,7 @@
 #include "engine/engine.h"
 #include "engine/engine_budget.h"
 #include "engine/engine_device.h"
+#include "engine/engine_hooks.h"
 #include "engine/forward/dense/dense_weights.h"
 #include "engine/forward/embedding.h"
 #include "engine/forward/measure_profile.h"
@@ -45,7 +46,7 @@ namespace sluice::engine {
 class Engine::Impl {
  public:
   Impl(const store::Checkpoint& checkpoint, const model::Model& model, EnginePlan plan,
-       std::size_t logit_rows);
+       std::size_t logit_rows, EngineHooks hooks);
 
   const store::Checkpoint& checkpoint() const { return checkpoint_; }
   const model::Model& model() const { return model_; }
@@ -84,7 +85,7 @@ class Engine::Impl {
   kernels::Ops& ops() { return device_ops_ ? static_cast<kernels::Ops&>(*device_ops_) : host_ops_; }
   device::Device* dense_device() { return dense_there_ ? &device_->device() : nullptr; }
   void load_dense_weights();
-  void make_units(experts::LayerPolicies& policies);
+  void make_units();
   // engine_profile.cc: costs that policies need, given or measured.
   void make_profile();
   // Completes the policies with caches and costs, and gives them their state.
@@ -100,6 +101,7 @@ class Engine::Impl {
   const store::Checkpoint& checkpoint_;
   const model::Model& model_;
   const EnginePlan plan_;
+  const EngineHooks hooks_;
   ThreadPool pool_;
   std::string isa_warning_;  // before kernels_, whose choice writes it
   kernels::Context kernels_;

@@ -45,7 +45,7 @@ void Engine::Impl::divide_for(experts::TierChoice tiers) {
 }
 
 void Engine::Impl::divide_by_tiers() {
-  if (plan_.second_unit) return divide_for({plan_.second_unit->tiers});
+  if (hooks_.second_unit) return divide_for({hooks_.second_unit->tiers});
   if (plan_.policies.tiers) return divide_for({*plan_.policies.tiers});
   divide_for({});
   if (!plan_.device) return;

@@ -13,6 +13,7 @@
 
 #include "base/json/json.h"
 #include "engine/engine.h"
+#include "engine/engine_hooks.h"
 #include "engine/forward/unit/host_unit.h"
 #include "engine/plan/unit_parts.h"
 #include "engine/shared_steps_testing.h"
@@ -96,14 +97,15 @@ class PlacementTest : public ::testing::TestWithParam<std::string> {
     options.chunk = 5;
     options.sequences = sequences;
     options.fetch.io = fetch::IoMode::kBuffered;
+    EngineHooks hooks;
     if (second_unit)
-      options.second_unit.emplace(SecondUnit{
+      hooks.second_unit.emplace(SecondUnit{
           .make_unit =
               [&](const UnitParts& parts) { return std::make_unique<CountingUnit>(parts, run.by_device); },
           .make_placement = [&] { return std::make_unique<ParityPlacement>(run.on_host, run.on_device); }});
     fetch::Timeline timeline;
     {  // reads ahead are entered until the engine is gone
-      Engine engine(*checkpoint_, model_, resolve(options, *checkpoint_, model_), sequences);
+      Engine engine(*checkpoint_, model_, resolve(options, *checkpoint_, model_), sequences, hooks);
       engine.record_timeline(&timeline);
       run.logits = logits_of(engine, golden_, {.sequences = sequences});
     }

@@ -333,7 +333,6 @@ EnginePlan resolve(const EngineOptions& asked, const ModelFacts& facts) {
   plan.less_cache_will_do = options.less_cache_will_do;
   plan.formats = options.formats;
   plan.fetch = options.fetch;
-  plan.second_unit = options.second_unit;
   plan.device = device_of(options, facts);
   if (!plan.device) return plan;
   plan.device->prefetch_size = prefetch_size_of(options, plan.policies, facts);

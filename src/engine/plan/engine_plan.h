@@ -9,13 +9,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "device/chunked_link.h"
 #include "device/emulated/emulated_spec.h"
 #include "engine/plan/options.h"
 #include "experts/combination.h"
@@ -102,9 +100,7 @@ struct DeviceChoice {
   std::optional<Bytes> memory;
   std::optional<std::uint32_t> slots;
   DenseOn dense_on = DenseOn::kHost;
-  std::uint32_t prefetch_size = 0;  // experts of a layer that are copied ahead; 0: none
-  // For tests, as device::EmulatedOptions has it.
-  std::function<device::Fault(std::uint64_t copy, Bytes moved)> fault = {};
+  std::uint32_t prefetch_size = 0;                   // experts of a layer that are copied ahead; 0: none
   std::vector<std::vector<double>> popularity = {};  // as in EngineOptions
   std::string popularity_name = {};
   SlotChoice slot_form = {};
@@ -136,8 +132,7 @@ struct EnginePlan {
   bool less_cache_will_do = false;
   const kernels::FormatTable* formats = nullptr;  // as in EngineOptions
   fetch::FetchOptions fetch;
-  std::optional<SecondUnit> second_unit;  // empty: the host computes everything, or the …
-  std::optional<DeviceChoice> device;     // … device does its part
+  std::optional<DeviceChoice> device;  // empty: the host computes everything
   PolicyPlan policies;
   // Under a contract: the policies that lose nothing but what rounding loses, for a budget in which all
   // experts fit. Empty without a contract.

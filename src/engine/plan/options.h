@@ -25,17 +25,12 @@
 #include "kernels/context.h"
 
 namespace sluice::experts {
-class Placement;
-class Prefetch;
-class Residency;
 class RoutingScript;
-}  // namespace sluice::experts
+}
 
 namespace sluice::engine {
 
-class ComputeUnit;    // engine/forward/unit/compute_unit.h
 struct GateResidual;  // gate_residual.h
-struct UnitParts;     // unit_parts.h
 
 enum class Math {
   kAuto,  // the key/value cache is BF16
@@ -66,21 +61,6 @@ std::string_view keep_name(Keep keep);
 DeviceKeep parse_device_keep(std::string_view text);
 DenseForm parse_dense(std::string_view text);
 DenseOn parse_dense_on(std::string_view text);
-
-// A compute unit beside the host, and what divides the experts of a layer between the two.
-struct SecondUnit {
-  std::function<std::unique_ptr<ComputeUnit>(const UnitParts&)> make_unit;
-  std::function<std::unique_ptr<experts::Placement>()> make_placement;
-  // The caches of the unit's own memory, as DevicePolicies has them; empty: nothing stays there. Not with
-  // slices or whole layers.
-  std::function<std::vector<std::unique_ptr<experts::Residency>>(const experts::ExpertSizes&)>
-      make_residencies = {};
-  experts::DeviceCosts costs = {};  // its caches and the placement decide by them
-  // Chooses what is copied there ahead; only with caches. Empty: nothing is.
-  std::function<std::unique_ptr<experts::Prefetch>()> make_prefetch = {};
-  std::uint32_t prefetch_size = 0;                    // the most experts of a layer that are copied ahead
-  experts::Tiers tiers = experts::Tiers::kInclusive;  // kExclusive with caches alone
-};
 
 // What a user asks for, by flags or by a request; blank where the user says nothing. engine_plan.h makes a
 // plan of it.
@@ -174,7 +154,6 @@ struct EngineOptions {
   // engine.
   const kernels::FormatTable* formats = nullptr;
   fetch::FetchOptions fetch;
-  std::optional<SecondUnit> second_unit;  // empty: the host computes everything
 };
 
 }  // namespace sluice::engine
