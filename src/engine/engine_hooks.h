@@ -25,16 +25,16 @@ namespace sluice::engine {
 class ComputeUnit;  // engine/forward/unit/compute_unit.h
 struct UnitParts;   // engine/plan/unit_parts.h
 
-// A compute unit beside the host, and what divides the experts of a layer between the two.
+// A compute unit beside the host, and what divides the experts of a layer between the two. Not with slices or
+// whole layers.
 struct SecondUnit {
   std::function<std::unique_ptr<ComputeUnit>(const UnitParts&)> make_unit;
   std::function<std::unique_ptr<experts::Placement>()> make_placement;
-  // The caches of the unit's own memory, as DevicePolicies has them; empty: nothing stays there. Not with
-  // slices or whole layers.
+  // The caches of the unit's own memory, as DevicePolicies has them; empty: nothing stays there.
   std::function<std::vector<std::unique_ptr<experts::Residency>>(const experts::ExpertSizes&)>
       make_residencies = {};
   experts::DeviceCosts costs = {};  // its caches and the placement decide by them
-  // Chooses what is copied there ahead; only with caches. Empty: nothing is.
+  // Chooses what is copied there ahead. Empty: nothing is.
   std::function<std::unique_ptr<experts::Prefetch>()> make_prefetch = {};
   std::uint32_t prefetch_size = 0;                    // the most experts of a layer that are copied ahead
   experts::Tiers tiers = experts::Tiers::kInclusive;  // kExclusive with caches alone

@@ -52,13 +52,15 @@ class CountingUnit final : public ComputeUnit {
   Counts& counts_;
 };
 
+constexpr experts::DeviceCosts kCosts{.run = {.fixed = 2e-4, .per_token = 1e-5}, .transfer = 3e-3};
+
 // Odd experts to the device; remembers what it assigned.
 class ParityPlacement final : public experts::Placement {
  public:
   ParityPlacement(Counts& host, Counts& device) : host_(host), device_(device) {}
   void assign(const experts::Demand& demand, const experts::PlacementCosts& costs,
               experts::Assignment& out) override {
-    EXPECT_EQ(costs.t_host.size(), demand.experts.size());
+    see(demand, costs);
     out.unit.clear();
     for (const ExpertId id : demand.experts) {
       out.unit.push_back(id.index % 2 == 1 ? Unit::kDevice : Unit::kHost);
@@ -68,6 +70,19 @@ class ParityPlacement final : public experts::Placement {
   std::string name() const override { return "parity"; }
 
  private:
+  // Nothing stays on the unit: every expert has all of its way before it.
+  static void see(const experts::Demand& demand, const experts::PlacementCosts& costs) {
+    const std::size_t experts = demand.experts.size();
+    EXPECT_EQ(costs.t_host.size(), experts);
+    ASSERT_EQ(costs.t_device.size(), experts);
+    for (std::size_t i = 0; i < experts; ++i) EXPECT_EQ(costs.t_device[i], kCosts.run.of(demand.tokens[i]));
+    EXPECT_EQ(std::vector(costs.transfer.begin(), costs.transfer.end()),
+              std::vector<double>(experts, kCosts.transfer));
+    EXPECT_EQ(std::vector(costs.on_device.begin(), costs.on_device.end()),
+              std::vector<std::uint8_t>(experts, 0));
+    EXPECT_FALSE(costs.slots);
+  }
+
   Counts &host_, &device_;
 };
 
@@ -102,7 +117,8 @@ class PlacementTest : public ::testing::TestWithParam<std::string> {
       hooks.second_unit.emplace(SecondUnit{
           .make_unit =
               [&](const UnitParts& parts) { return std::make_unique<CountingUnit>(parts, run.by_device); },
-          .make_placement = [&] { return std::make_unique<ParityPlacement>(run.on_host, run.on_device); }});
+          .make_placement = [&] { return std::make_unique<ParityPlacement>(run.on_host, run.on_device); },
+          .costs = kCosts});
     fetch::Timeline timeline;
     {  // reads ahead are entered until the engine is gone
       Engine engine(*checkpoint_, model_, resolve(options, *checkpoint_, model_), sequences, hooks);

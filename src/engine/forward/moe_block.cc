@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "base/stopwatch.h"
-#include "engine/forward/unit/stream_all.h"
 #include "experts/core/state_order.h"
 #include "kernels/ops/host_ops.h"
 #include "kernels/products/packed/packed_matmul.h"
@@ -122,12 +121,8 @@ const experts::LayerDecision& MoeBlock::decide(std::size_t layer, const Step& st
   rows_.group(routing, {decision.experts, decision.tokens}, scores.experts);
   assignment_ = decision.assignment.unit;
   event_experts_.assign(decision.experts.begin(), decision.experts.end());
-  if (device_ == nullptr) return decision;
   plan_ = decision.device;
-  if (plan_ == nullptr) {
-    stream_all(decision, streamed_);
-    plan_ = &streamed_;
-  }
+  SLUICE_CHECK(device_ == nullptr || plan_ != nullptr, "nobody decides what the device does");
   return decision;
 }
 

@@ -42,7 +42,8 @@ class MoeBlock {
   // `decider` must outlive this or its successor. Null, as at first: routed experts are left out, to measure
   // what a step costs without them (measure_profile.h).
   void decide_by(experts::LayerDecider* decider) { decider_ = decider; }
-  // `device`: computes the experts that are assigned to it. It must outlive this.
+  // `device`: computes the experts that are assigned to it; the decider then has the policies of a device. It
+  // must outlive this.
   void compute_on(ComputeUnit* device) { device_ = device; }          // null: there is none
   void pace_host_by(device::HostPace* pace) { host_.pace_by(pace); }  // as HostUnit::pace_by()
   // `observer` is called for every routing and every decision; null: no observer. It must outlive this or its
@@ -141,8 +142,7 @@ class MoeBlock {
   std::vector<experts::ExpertId> ahead_;  // of the running event: what is to be copied to the device
   HostUnit host_;
   ComputeUnit* device_ = nullptr;
-  const experts::DevicePlan* plan_ = nullptr;     // of the running event on the device
-  experts::DevicePlan streamed_;                  // that plan, if the decider makes none
+  const experts::DevicePlan* plan_ = nullptr;     // of the running event on the device; null without one
   std::vector<experts::ExpertId> lost_;           // of it: the experts that the device lacks …
   std::vector<experts::ExpertId> given_;          // … and those that it was given
   std::vector<experts::ExpertId> event_experts_;  // ascending
