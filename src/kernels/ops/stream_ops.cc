@@ -95,32 +95,37 @@ void StreamOps::enqueue(Operation operation, std::vector<WeightUse> weights) {
                              std::move(weights)});
 }
 
-void StreamOps::run(const op::Matmul& op) {
-  enqueue([op](const Context& ctx, const DevicePlace& place) { run_at(ctx, place, op); },
-          {use_of(*op.weight, op.tokens)});
+template <class Op>
+void StreamOps::enqueue_run(const Op& op, std::vector<WeightUse> weights) {
+  enqueue([op](const Context& ctx, const DevicePlace& place) { run_at(ctx, place, op); }, std::move(weights));
 }
 
-void StreamOps::run(const op::MatmulTransposed& op) {
-  enqueue([op](const Context& ctx, const DevicePlace& place) { run_at(ctx, place, op); },
-          {use_of(op.weight, op.tokens)});
-}
+void StreamOps::run(const op::RmsNorm& op) { enqueue_run(op); }
+void StreamOps::run(const op::Arrange& op) { enqueue_run(op); }
+void StreamOps::run(const op::Rope& op) { enqueue_run(op); }
+void StreamOps::run(const op::Add& op) { enqueue_run(op); }
+void StreamOps::run(const op::AddToRows& op) { enqueue_run(op); }
+void StreamOps::run(const op::Scale& op) { enqueue_run(op); }
+void StreamOps::run(const op::Clamp& op) { enqueue_run(op); }
+void StreamOps::run(const op::Clear& op) { enqueue_run(op); }
+void StreamOps::run(const op::GateRows& op) { enqueue_run(op); }
+void StreamOps::run(const op::CopyRows& op) { enqueue_run(op); }
 
-void StreamOps::run(const op::Project& op) {
-  enqueue([op](const Context& ctx, const DevicePlace& place) { run_at(ctx, place, op); },
-          {use_of(op.weight, op.tokens)});
-}
+void StreamOps::run(const op::Matmul& op) { enqueue_run(op, {use_of(*op.weight, op.tokens)}); }
+void StreamOps::run(const op::MatmulTransposed& op) { enqueue_run(op, {use_of(op.weight, op.tokens)}); }
+void StreamOps::run(const op::Project& op) { enqueue_run(op, {use_of(op.weight, op.tokens)}); }
 
 void StreamOps::run(const op::VectorMatmuls& op) {
   std::vector<WeightUse> weights;
   for (const op::VectorMatmul& one : op.products) weights.push_back(use_of(*one.weight, 1));
-  enqueue([op](const Context& ctx, const DevicePlace& place) { run_at(ctx, place, op); }, std::move(weights));
+  enqueue_run(op, std::move(weights));
 }
 
 void StreamOps::run(const op::Mlp& op) {
-  enqueue([op](const Context& ctx, const DevicePlace& place) { run_at(ctx, place, op); },
-          {use_of(op.gate, op.tokens), use_of(op.up, op.tokens), use_of(op.down, op.tokens)});
+  enqueue_run(op, {use_of(op.gate, op.tokens), use_of(op.up, op.tokens), use_of(op.down, op.tokens)});
 }
 
+// The next three also keep what an operation reads of the caller's.
 void StreamOps::run(const op::StoreCache& op) {
   enqueue([op, blocks = Blocks(op.to, op.first_position + op.tokens)](const Context& ctx,
                                                                       const DevicePlace& place) {
@@ -148,37 +153,6 @@ void StreamOps::run(const op::CombineRows& op) {
         here.sums = sums;
         run_at(ctx, place, here);
       });
-}
-
-void StreamOps::run(const op::RmsNorm& op) {
-  enqueue([op](const Context& ctx, const DevicePlace& place) { run_at(ctx, place, op); });
-}
-void StreamOps::run(const op::Arrange& op) {
-  enqueue([op](const Context& ctx, const DevicePlace& place) { run_at(ctx, place, op); });
-}
-void StreamOps::run(const op::Rope& op) {
-  enqueue([op](const Context& ctx, const DevicePlace& place) { run_at(ctx, place, op); });
-}
-void StreamOps::run(const op::Add& op) {
-  enqueue([op](const Context& ctx, const DevicePlace& place) { run_at(ctx, place, op); });
-}
-void StreamOps::run(const op::AddToRows& op) {
-  enqueue([op](const Context& ctx, const DevicePlace& place) { run_at(ctx, place, op); });
-}
-void StreamOps::run(const op::Scale& op) {
-  enqueue([op](const Context& ctx, const DevicePlace& place) { run_at(ctx, place, op); });
-}
-void StreamOps::run(const op::Clamp& op) {
-  enqueue([op](const Context& ctx, const DevicePlace& place) { run_at(ctx, place, op); });
-}
-void StreamOps::run(const op::Clear& op) {
-  enqueue([op](const Context& ctx, const DevicePlace& place) { run_at(ctx, place, op); });
-}
-void StreamOps::run(const op::GateRows& op) {
-  enqueue([op](const Context& ctx, const DevicePlace& place) { run_at(ctx, place, op); });
-}
-void StreamOps::run(const op::CopyRows& op) {
-  enqueue([op](const Context& ctx, const DevicePlace& place) { run_at(ctx, place, op); });
 }
 
 void StreamOps::send(std::span<const float> from, Floats to, device::Traffic traffic) {

@@ -49,6 +49,8 @@ class StreamOps final : public Ops {
   static Context device_context(ThreadPool& pool, const Context& host);
   template <class Operation>
   void enqueue(Operation operation, std::vector<device::WeightUse> weights = {});
+  template <class Op>
+  void enqueue_run(const Op& op, std::vector<device::WeightUse> weights = {});  // of run-inl.h
 
   device::Device& device_;
   const Context context_;  // of the device
