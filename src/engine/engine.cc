@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "base/error.h"
 #include "base/machine/system_memory.h"
 #include "base/setting.h"
@@ -16,6 +14,7 @@
 #include "engine/plan/gate_residual.h"
 #include "engine/plan/run_policies.h"
 #include "engine/plan/unit_parts.h"
+#include "engine/session/chunks.h"
 #include "kernels/check/self_check.h"
 #include "kernels/products/packed/packed_matmul.h"
 
@@ -283,17 +282,15 @@ void Engine::step(const Step& step, const LogitSink& sink) { impl_->step(step, s
 
 std::size_t Engine::prefill(Sequence& sequence, std::span<const tokenizer::TokenId> tokens,
                             const LogitSink& sink, const std::function<bool()>& go_on) {
-  for (std::size_t fed = 0; fed < tokens.size(); fed += chunk()) {
-    const std::span<const tokenizer::TokenId> part =
-        tokens.subspan(fed, std::min(chunk(), tokens.size() - fed));
+  return each_chunk(tokens, chunk(), [&](std::size_t fed, std::span<const tokenizer::TokenId> part) {
     const SequenceSpan span{&sequence, 0, part.size(), StepKind::kPrompt, fed == 0};
     Pass pass = begin({part, {&span, 1}});
     for (; go_on && pass.layer() < model().config.layers; pass.advance(pass.layer() + 1))
-      if (!go_on()) return fed;
+      if (!go_on()) return false;
     pass.finish({[&](std::size_t t) { return sink.wants(fed + t); },
                  [&](std::size_t t, std::span<const float> logits) { sink.take(fed + t, logits); }});
-  }
-  return tokens.size();
+    return true;
+  });
 }
 
 void Engine::decode(Sequence& sequence, tokenizer::TokenId token, const LogitSink& sink) {

@@ -2,11 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "base/error.h"
 #include "base/setting.h"
 #include "base/stopwatch.h"
+#include "engine/session/chunks.h"
 #include "model/token_ids.h"
 
 namespace sluice::engine {
@@ -20,11 +19,9 @@ class Input {
       : parts_(parts), sequence_(sequence), tokens_(tokens), go_on_(go_on) {}
 
   // Calls `work` for every chunk; false if it is to stop.
-  bool each_chunk(const std::function<void(LayerRun&)>& work) const {
-    for (std::size_t begin = 0; begin < tokens_.size(); begin += parts_.chunk) {
+  bool run_chunks(const std::function<void(LayerRun&)>& work) const {
+    const auto feed = [&](std::size_t begin, std::span<const tokenizer::TokenId> chunk) {
       if (go_on_ && !go_on_()) return false;
-      const std::span<const tokenizer::TokenId> chunk =
-          tokens_.subspan(begin, std::min(parts_.chunk, tokens_.size() - begin));
       const SequenceSpan span{&sequence_, 0, chunk.size(), StepKind::kPrompt, begin == 0};
       const Step step{chunk, {&span, 1}, begin};
       LayerRun run = parts_.run(step);
@@ -34,17 +31,18 @@ class Input {
         parts_.on_error(error);
         throw;
       }
-    }
-    return true;
+      return true;
+    };
+    return each_chunk(tokens_, parts_.chunk, feed) == tokens_.size();
   }
 
   bool layer(const models::EncoderForward& encoder, std::size_t layer) const {
-    return each_chunk([&](LayerRun& run) {
+    return run_chunks([&](LayerRun& run) {
              run.begin_layer(layer);
              run.load_encoder_hidden();
              encoder.keys(run);
            }) &&
-           each_chunk([&](LayerRun& run) {
+           run_chunks([&](LayerRun& run) {
              run.begin_layer(layer);
              run.load_encoder_hidden();
              encoder.layer.attention(run);
@@ -90,13 +88,13 @@ bool encode_input(const ForwardParts& parts, const models::EncoderForward& encod
     }
   } forget{parts.moe, step, &sequence};
   const Input input(parts, sequence, tokens, go_on);
-  bool done = input.each_chunk([&](LayerRun& run) {
+  bool done = input.run_chunks([&](LayerRun& run) {
     run.embed(parts.embedding);
     run.save_encoder_hidden();
   });
   for (std::size_t layer = 0; done && layer < parts.config.encoder_layers; ++layer)
     done = input.layer(encoder, layer);
-  done = done && input.each_chunk([](LayerRun& run) {
+  done = done && input.run_chunks([](LayerRun& run) {
     run.load_encoder_hidden();
     run.keep_encoder_output();
   });
