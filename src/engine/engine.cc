@@ -93,8 +93,9 @@ void Engine::Impl::make_decider(experts::LayerPolicies policies) {
   if (hooks_.second_unit) hooks_.second_unit->put_policies(experts_->sizes(), policies);
   if (device_) device_->put_policies(*policies_, tiers_.tiers, policies);
   decider_ = std::make_unique<experts::LayerDecider>(
-      std::move(policies), experts::SparseShape{model_.config.sparse_layers(),
-                                                static_cast<std::uint32_t>(model_.config.moe.top_k)});
+      std::move(policies),
+      experts::SparseShape{model_.config.sparse_layers(), static_cast<std::uint32_t>(model_.config.moe.top_k),
+                           model_.config.sparse_layers() - sparse_layers_of_step(model_.config)});
   moe_->decide_by(decider_.get());
   if (device_) device_->begin(*decider_, *experts_);
 }

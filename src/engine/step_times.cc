@@ -4,6 +4,7 @@
 
 #include "engine/plan/profile.h"
 #include "engine/run_report.h"
+#include "engine/session/step.h"
 #include "engine/watch/statistics.h"
 #include "experts/layer_decider.h"
 #include "model/architecture.h"
@@ -14,7 +15,7 @@ namespace {
 // What a step for one token has beside its layers.
 double head_seconds(const RunReport& run) {
   const Profile& profile = run.profile.value();
-  const double layers = run.model.config.sparse_layers() * profile.device_costs().device.gate.of(1);
+  const double layers = sparse_layers_of_step(run.model.config) * profile.device_costs().device.gate.of(1);
   return std::max(0.0, profile.rest.median - layers);
 }
 

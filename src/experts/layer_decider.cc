@@ -242,7 +242,7 @@ void LayerDecider::decide_device() {
                         .place = place(),
                         .step_tokens = scores_.tokens,
                         .prompt_tokens = prompt_tokens,
-                        .precedes = scores_.layer + 1 < shape_.layers,
+                        .precedes = looks_ahead(),
                         .predicts = predictor_of(policies_.device->prefetch.get()) != PredictorKind::kNone,
                         .mean_scores = mean_scores_,
                         .host = excludes() ? &policies_.residency(scores_.layer) : nullptr},
@@ -340,8 +340,11 @@ PredictorKind LayerDecider::device_predictor() const {
 }
 
 PredictorKind LayerDecider::predictor_of(const Prefetch* prefetch) const {
-  return prefetch != nullptr && scores_.layer + 1 < shape_.layers ? prefetch->predictor()
-                                                                  : PredictorKind::kNone;
+  return prefetch != nullptr && looks_ahead() ? prefetch->predictor() : PredictorKind::kNone;
+}
+
+bool LayerDecider::looks_ahead() const {
+  return scores_.layer >= shape_.encoder_layers && scores_.layer + 1 < shape_.layers;
 }
 
 Parts LayerDecider::certain_parts() const {

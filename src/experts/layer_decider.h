@@ -32,6 +32,9 @@ namespace sluice::experts {
 struct SparseShape {
   std::uint32_t layers = 0;
   std::uint32_t top_k = 0;  // experts of a token, by the model's own rule
+  // The first layers, if they are an encoder's: the event behind one of theirs is mostly that layer's next
+  // chunk, so that nothing is read ahead there.
+  std::uint32_t encoder_layers = 0;
 };
 
 // One layer of one step, decided.
@@ -155,6 +158,7 @@ class LayerDecider {
   void average_scores();
   void find_low();
   Parts certain_parts() const;  // of experts of the next event
+  bool looks_ahead() const;     // from this layer to the next one
   PredictorKind predictor_of(const Prefetch* prefetch) const;
   void expect(Prefetch& prefetch);  // what it has just foretold
   void check_prediction();

@@ -797,6 +797,35 @@ TEST(LayerDecider, PrefetchesOfBothTiersDivideWhatIsMissing) {
   }
 }
 
+// The event behind one of an encoder's layer is that layer's next chunk, so nothing is read ahead there.
+TEST(LayerDecider, LayersOfAnEncoderPredictNothing) {
+  const LayerSizes sizes(Family::kRaw);
+  WatchingPlacement::Seen seen;
+  LayerPolicies policies;
+  policies.placement = std::make_unique<WatchingPlacement>(seen);
+  policies.residencies.push_back(std::make_unique<Residency>(make_cache("lru", {}), sizes, Bytes{1} << 30));
+  policies.prefetch = find_prefetch("stream").make({});
+  DevicePolicies& device = policies.device.emplace();
+  device.residencies.push_back(
+      std::make_unique<Residency>(make_cache("lru", {}), sizes, Bytes{1} << 30, Tier::kDevice));
+  device.prefetch = find_prefetch("stream").make({});
+  LayerDecider decider(std::move(policies), {.layers = 4, .top_k = 1, .encoder_layers = 2});
+  const SequenceSpan span{.tokens = 2, .kind = StepKind::kPrompt};
+  decider.begin_step({&span, 1});
+  const ExpertId ids[] = {{0, 1}};
+  const std::uint32_t tokens[] = {2};
+  for (const std::uint32_t layer : {0u, 0u, 1u, 2u, 3u}) {
+    SCOPED_TRACE(layer);
+    decider.follow(layer, {ids, tokens});
+    decider.decide();
+    const PredictorKind expected = layer == 2 ? PredictorKind::kStream : PredictorKind::kNone;
+    EXPECT_EQ(decider.predictor(), expected);
+    EXPECT_EQ(decider.device_predictor(), expected);
+  }
+  decider.end_step();
+  EXPECT_EQ(decider.device()->counts(StepKind::kPrompt).prefetch.asked, 1u);
+}
+
 TEST(LayerDecider, WithoutADevicePlacementSeesHostTimesAlone) {
   const LayerSizes sizes(Family::kRaw);
   WatchingPlacement::Seen seen;

@@ -22,7 +22,7 @@ void MoeBlock::look_ahead(std::size_t layer, Role norm, const Step& step, const 
   predicted_by_ = experts::PredictorKind::kNone;
   ahead_.clear();
   // The next event of an encoder is the same layer's next chunk.
-  if (config_.has_encoder() && step.kind() == StepKind::kPrompt) return;
+  if (layer < config_.encoder_layers) return;
   if (!computed) look_ahead_on_device(layer, norm, step, w);
   if (computed ? !decider_->looks_twice() : !may_look_ahead()) return;
   Stopwatch deciding;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/session/sequence.h"
+#include "model/config.h"
 
 namespace sluice::engine {
 
@@ -14,6 +15,11 @@ StepKind Step::kind() const {
   const bool prompt =
       std::ranges::any_of(spans, [](const SequenceSpan& span) { return span.kind == StepKind::kPrompt; });
   return prompt ? StepKind::kPrompt : StepKind::kDecode;
+}
+
+std::uint32_t sparse_layers_of_step(const model::ModelConfig& config) {
+  return static_cast<std::uint32_t>(
+      std::count(config.sparse.begin() + config.encoder_layers, config.sparse.end(), true));
 }
 
 void describe_spans(const Step& step, std::vector<experts::SequenceSpan>& out) {

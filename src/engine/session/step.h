@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <span>
@@ -9,6 +10,10 @@
 
 #include "experts/core/sequence_span.h"
 #include "tokenizer/text/token_id.h"
+
+namespace sluice::model {
+struct ModelConfig;  // model/config.h
+}
 
 namespace sluice::engine {
 
@@ -39,6 +44,10 @@ struct Step {
   StepKind kind() const;  // experts::step_kind
   std::size_t position(const SequenceSpan& span) const;
 };
+
+// Layers with routed experts that a step for a decoder's tokens passes: all of them, or those behind an
+// encoder.
+std::uint32_t sparse_layers_of_step(const model::ModelConfig& config);
 
 // The spans as policies see them; replaces `out`.
 void describe_spans(const Step& step, std::vector<experts::SequenceSpan>& out);

@@ -12,6 +12,7 @@
 #include "engine/forward/expert_samples.h"
 #include "engine/forward/unit/device_unit.h"
 #include "engine/forward/workspace.h"
+#include "engine/session/step.h"
 #include "fetch/memory/expert_store.h"
 #include "model/architecture.h"
 
@@ -100,7 +101,7 @@ class Measurement {
       if (tokens <= tools_.positions)
         profile.attention.emplace_back(tokens, median([&] {
                                          return seconds_of([&] { tools_.layers_without_experts(tokens); }) /
-                                                tools_.model.config.sparse_layers();
+                                                std::max(1u, sparse_layers_of_step(tools_.model.config));
                                        }));
     }
     profile.predict = median([&] { return seconds_of(tools_.score_one_token); });
