@@ -31,13 +31,6 @@ namespace fs = std::filesystem;
 const fs::path kModels = sluice::testing::kGoldenModels, kGoldens = sluice::testing::kGoldens;
 const std::string kUnpaced = "emulated:link=inf,compute=inf,latency=0us";
 
-std::vector<std::string> decoders() {
-  std::vector<std::string> names;
-  for (const std::string& name : sluice::testing::golden_model_names())
-    if (!name.starts_with("switch")) names.push_back(name);
-  return names;
-}
-
 struct Case {
   std::string placement = "device";
   std::uint32_t slots = 1;
@@ -64,6 +57,7 @@ class DenseOnTest : public ::testing::TestWithParam<std::string> {
     options.threads = 2;
     options.math = one.math;
     options.positions = 96;
+    options.encoder_positions = 64;
     options.chunk = 5;
     options.sequences = one.sequences;
     options.prefetch = one.prefetch;
@@ -160,7 +154,7 @@ TEST_P(DenseOnTest, TooLittleMemoryIsRefusedWithTheLeast) {
   EXPECT_TRUE(make(64 * kMiB)->report().device->has_dense());
 }
 
-INSTANTIATE_TEST_SUITE_P(Decoders, DenseOnTest, ::testing::ValuesIn(decoders()));
+INSTANTIATE_TEST_SUITE_P(AllModels, DenseOnTest, ::testing::ValuesIn(sluice::testing::golden_model_names()));
 
 }  // namespace
 }  // namespace sluice::engine

@@ -8,6 +8,7 @@
 #include "engine/engine_device.h"
 #include "engine/forward/dense/dense_weights.h"
 #include "engine/forward/unit/device_unit.h"
+#include "engine/session/encoder_memory.h"
 #include "engine/session/kv_pool.h"
 #include "fetch/device/device_store.h"
 #include "kernels/ops/stream_ops.h"
@@ -41,7 +42,9 @@ DeviceNeeds device_needs(const BudgetParts& parts, const UnitParts& unit, DenseV
   there.dense_there = true;
   needs.dense = FirstFit::cost(DenseWeights::device_bytes(parts.checkpoint, parts.model, view));
   needs.kv = FirstFit::cost(KvPool::bytes(unit.config, parts.plan.cache_dtype,
-                                          KvPool::rows_for(parts.plan.sequences, parts.plan.positions)));
+                                          KvPool::rows_for(parts.plan.sequences, parts.plan.positions))) +
+             parts.plan.sequences * FirstFit::cost(EncoderMemory::bytes(unit.config, parts.plan.cache_dtype,
+                                                                        parts.plan.encoder_positions));
   needs.activations +=
       FirstFit::cost(workspace_bytes(unit.config, workspace_shape(there, unit.tokens)).unit) +
       FirstFit::cost(kernels::StreamOps::scratch_bytes(like_the_devices, unit.kernels, unit.scratch));

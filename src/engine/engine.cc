@@ -188,16 +188,24 @@ void Engine::Impl::observe(RoutingObserver* observer) {
 void Engine::Impl::spread_bias() {
   const model::ModelConfig& config = model_.config;
   if (config.attention.relative.buckets == 0) return;
+  device::HostBuffer room;
+  if (dense_there_)
+    room = device::HostBuffer(*accountant_, device::Account::kStaging,
+                              relative_bias_bytes(model_.config, plan_));
+  const auto spread = [&](std::uint32_t layer, Directions directions, std::size_t center, std::size_t count,
+                          kernels::Floats to) {
+    const codec::MatrixRef& table =
+        weights_->words(model::Role::kRelativeBias, static_cast<std::int32_t>(layer));
+    float* const out = dense_there_ ? reinterpret_cast<float*>(room.data()) : kernels::host_floats(to);
+    spread_relative_bias(table, directions, config.attention.relative, center, count, out);
+    ops().send({out, table.shape.columns * count}, to, device::Traffic::kDemand);
+    ops().settle();
+  };
   const Workspace& w = workspace_->get();
   const std::size_t positions = plan_.positions, encoder_positions = plan_.encoder_positions;
-  spread_relative_bias(
-      weights_->words(model::Role::kRelativeBias, static_cast<std::int32_t>(config.encoder_layers)),
-      Directions::kBack, config.attention.relative, positions - 1, positions,
-      kernels::host_floats(w.decoder_bias));
+  spread(config.encoder_layers, Directions::kBack, positions - 1, positions, w.decoder_bias);
   if (encoder_positions != 0)
-    spread_relative_bias(weights_->words(model::Role::kRelativeBias, 0), Directions::kBoth,
-                         config.attention.relative, encoder_positions - 1, 2 * encoder_positions - 1,
-                         kernels::host_floats(w.encoder_bias));
+    spread(0, Directions::kBoth, encoder_positions - 1, 2 * encoder_positions - 1, w.encoder_bias);
 }
 
 void Engine::Impl::record_timeline(fetch::Timeline* timeline) {
@@ -210,9 +218,12 @@ std::span<Candidate> Engine::Impl::candidates() const {
 }
 
 std::unique_ptr<Sequence> Engine::Impl::new_sequence() {
+  const auto encoder = [&](auto& memory) {
+    return EncoderMemory(model_.config, plan_.cache_dtype, plan_.encoder_positions, memory);
+  };
   return std::make_unique<Sequence>(
       sequences_made_++, model_.config, *kv_pool_, plan_.positions,
-      EncoderMemory(model_.config, plan_.cache_dtype, plan_.encoder_positions, *accountant_),
+      dense_there_ ? encoder(device_->device().memory()) : encoder(*accountant_),
       [this](experts::SequenceId id) {
         if (decider_) decider_->end_sequence(id);  // none: still measuring
       });

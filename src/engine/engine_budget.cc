@@ -12,6 +12,7 @@
 #include "base/setting.h"
 #include "engine/forward/dense/dense_weights.h"
 #include "engine/forward/embedding.h"
+#include "engine/session/attention_dims.h"
 #include "engine/session/sequence.h"
 #include "kernels/products/format_kernels.h"
 #include "kernels/products/input_form.h"
@@ -62,7 +63,8 @@ MemoryPlan memory_plan(const BudgetParts& parts, Bytes budget, DenseView dense) 
   needs.kv = parts.dense_there
                  ? 0
                  : kv_bytes(config, plan.cache_dtype, plan.sequences, plan.positions, plan.encoder_positions);
-  needs.least_staging = parts.experts.least_staging();
+  needs.least_staging = std::max(parts.experts.least_staging(),
+                                 parts.dense_there ? relative_bias_bytes(config, plan) : Bytes{0});
   needs.staging_per_expert = parts.experts.staging_per_expert();
   needs.expert_bytes = parts.experts.bytes_per_expert();
   needs.experts = parts.model.experts.size();
@@ -201,6 +203,13 @@ kernels::ScratchShape scratch_shape(const BudgetParts& parts, DenseView dense, s
   shape.decoded = has_format(
       parts, [](const kernels::FormatRow& row) { return row.driver == &kernels::kDecodedProducts; });
   return shape;
+}
+
+Bytes relative_bias_bytes(const model::ModelConfig& config, const EnginePlan& plan) {
+  if (config.attention.relative.buckets == 0) return 0;
+  const std::size_t encoder = plan.encoder_positions == 0 ? 0 : 2 * plan.encoder_positions - 1;
+  return round_up(AttentionDims(config.attention).heads * std::max(plan.positions, encoder) * sizeof(float),
+                  kBlockBytes);
 }
 
 std::size_t cache_count(const EnginePlan& plan, const model::ModelConfig& config) {

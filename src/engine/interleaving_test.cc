@@ -366,7 +366,7 @@ std::vector<EngineOptions> every_exact_preset(const model::ModelConfig& config, 
   return all;
 }
 
-// Beside the settings of the user, another exact preset, and a device where the model can have one.
+// Beside the settings of the user, another exact preset, and a device where the model has routed experts.
 std::vector<EngineOptions> with_drawn(const std::string& path, const EngineOptions& options,
                                       std::uint64_t seed) {
   std::mt19937_64 random(seed);
@@ -374,7 +374,7 @@ std::vector<EngineOptions> with_drawn(const std::string& path, const EngineOptio
   std::vector<EngineOptions> all(3, options);
   all.push_back(options);
   all.back().preset = any_of(experts::presets(), random, is_exact).name;
-  if (config.has_encoder() || config.sparse_layers() == 0) return all;
+  if (config.sparse_layers() == 0) return all;
   all.push_back(options);
   add_any_device(config, random, all.back());
   return all;

@@ -27,6 +27,7 @@ class Input {
       LayerRun run = parts_.run(step);
       try {
         work(run);
+        parts_.ops.settle();  // the next chunk uses what this one used
       } catch (const Error& error) {
         parts_.on_error(error);
         throw;
@@ -78,15 +79,16 @@ bool encode_input(const ForwardParts& parts, const models::EncoderForward& encod
   sequence.set_encoder_length(tokens.size());
   // A sequence whose input was not encoded to the end, for any reason, has no input, and the step never was.
   struct Forget {
-    MoeBlock& moe;
+    const ForwardParts& parts;
     const Step& step;
     Sequence* sequence;
     ~Forget() {
       if (sequence == nullptr) return;
+      parts.ops.abandon();
       sequence->set_encoder_length(0);
-      moe.cancel_step(step);
+      parts.moe.cancel_step(step);
     }
-  } forget{parts.moe, step, &sequence};
+  } forget{parts, step, &sequence};
   const Input input(parts, sequence, tokens, go_on);
   bool done = input.run_chunks([&](LayerRun& run) {
     run.embed(parts.embedding);

@@ -117,12 +117,12 @@ void LayerRun::project_from(Floats x, Role matrix, std::optional<Role> bias, Flo
 // An encoder's sequence keeps the stream where the dense part is computed.
 void LayerRun::load_encoder_hidden() {
   const SequenceSpan& span = step_.spans.front();
-  copy(kernels::floats_at(span.sequence->encoder_hidden(step_.position(span))), w_.hidden);
+  copy(span.sequence->encoder_hidden(step_.position(span)), w_.hidden);
 }
 
 void LayerRun::save_encoder_hidden() {
   const SequenceSpan& span = step_.spans.front();
-  copy(w_.hidden, kernels::floats_at(span.sequence->encoder_hidden(step_.position(span))));
+  copy(w_.hidden, span.sequence->encoder_hidden(step_.position(span)));
 }
 
 void LayerRun::copy(Floats from, Floats to) {

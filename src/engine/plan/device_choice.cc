@@ -101,8 +101,6 @@ std::optional<DeviceChoice> device_of(const EngineOptions& options, const ModelF
   }
   if (!facts.has_experts)
     refuse(Setting::kDevice, "a device computes routed experts, and this model has none", "leave it out");
-  if (facts.has_encoder)
-    refuse(Setting::kDevice, "a device computes experts of decoders without an encoder", "leave it out");
   const bool keeps_planes = options.keep == Keep::kPacked && !facts.packable;
   if (options.tiers == experts::Tiers::kExclusive && keeps_planes)
     refuse(Setting::kTiers,

@@ -39,7 +39,7 @@ class Sequence {
   std::size_t encoder_length() const { return encoder_length_; }
   std::size_t encoder_positions() const { return encoder_.positions(); }
   void set_encoder_length(std::size_t tokens) { encoder_length_ = tokens; }
-  float* encoder_hidden(std::size_t position) { return encoder_.hidden(position); }
+  kernels::Floats encoder_hidden(std::size_t position) const { return encoder_.hidden(position); }
 
   // A sequence is in one pass at a time; its length changes only when the pass ends, and clear() and cut()
   // are not allowed while it is in one.

@@ -77,12 +77,12 @@ std::vector<DenseTensor> dense_tensors(const store::Checkpoint& checkpoint, cons
              rows_beside_device = DenseWeights::embedding_on_disk(checkpoint, model, true).has_value();
   std::vector<DenseTensor> tensors;
   for (const TensorSpec& spec : model.dense) {
-    const bool embedding = spec.role == Role::kEmbedding;
+    const bool embedding = spec.role == Role::kEmbedding, bias = spec.role == Role::kRelativeBias;
     if (rows && embedding) continue;
     tensors.push_back({.spec = &spec,
                        .stored = checkpoint.locate({spec.name, 0, elements_in(spec)}),
-                       .host_needs = embedding && !rows_beside_device,
-                       .device_needs = !embedding || model.config.tied_head});
+                       .host_needs = bias || (embedding && !rows_beside_device),
+                       .device_needs = !bias && (!embedding || model.config.tied_head)});
   }
   return tensors;
 }
