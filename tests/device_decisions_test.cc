@@ -109,7 +109,7 @@ class DeviceDecisions : public PackedModelTest {
   }
   std::string request_;  // of the last run
   Json replayed_;
-  int cases_ = 0, on_device_ = 0, on_both_ = 0, brought_ = 0;
+  int cases_ = 0, on_device_ = 0, on_both_ = 0, brought_ = 0, replaced_ = 0;
 };
 
 TEST_F(DeviceDecisions, ReplayDecidesWhatTheRunDecided) {
@@ -150,6 +150,40 @@ TEST_F(DeviceDecisions, PromptsMayBePlacedOtherwise) {
   EXPECT_NE(heading().find(" prefill=greedy prefill_from=1 "), std::string::npos) << heading();
   expect_same({.model = kModel, .policies = device + " --preset ncmoe --placement layer-split"});
   EXPECT_EQ(heading().find("prefill"), std::string::npos) << heading();
+}
+
+// The replay routes anew, by the recorded logits, and replaces what the run has replaced.
+TEST_F(DeviceDecisions, SmoeReplacesAlike) {
+  const std::vector<std::string> rules = {" --alpha 0.5", " --alpha 0.25 --merge off",
+                                          " --alpha 0.8 --renorm mass", " --alpha 0.5 --resident memory"},
+                                 policies = {" --device-cache score-window --placement device",
+                                             " --device-cache score-window --placement ratio-prefix",
+                                             " --device-cache lru --placement greedy",
+                                             " --device-cache workload-ema --placement device"},
+                                 hosts = {" --memory " + memory(40),
+                                          " --capacity 5MiB --cache lru --memory " + memory(40)};
+  std::size_t next = 0;
+  for (const int seed : {1, 2, 3})
+    for (const std::size_t batch : {std::size_t{1}, std::size_t{3}})
+      for (int i = 0; i < 2; ++i, ++next) {
+        const std::string device = policies[next % policies.size()] + " --prefetch none --device-slots " +
+                                   std::to_string(5 + next % 3 * 4);
+        expect_same({.model = kModel,
+                     .policies = device + " --router smoe" + rules[(next + next / 4) % rules.size()],
+                     .host = hosts[next / 2 % hosts.size()],
+                     .batch = batch,
+                     .seed = seed});
+        const Json ran = run_json("run " + request_).at("experts").at("routing"),
+                   row = replayed_.at("results").at(0).at("routing");
+        for (const char* const name : {"router", "tokens", "decode_tokens", "changed_tokens", "substituted",
+                                       "alpha", "calibrated", "resident"})
+          EXPECT_EQ(ran.at(name), row.at(name)) << name;
+        EXPECT_DOUBLE_EQ(ran.at("mass_lost").get<double>(), row.at("mass_lost").get<double>());
+        EXPECT_TRUE(row.at("lossy").get<bool>());
+        EXPECT_EQ(row.at("recorded_differs"), 0);
+        replaced_ += row.at("substituted") > 0 ? 1 : 0;
+      }
+  EXPECT_GE(replaced_, 8);
 }
 
 TEST_F(DeviceDecisions, WithEveryKindOfHost) {

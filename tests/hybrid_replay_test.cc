@@ -216,6 +216,12 @@ TEST(HybridReplay, RefusesWhatCannotBe) {
   refused("--machine dali-3090 --device-slots 16 --preset d-greedy,d-fiddler",
           "--preset: this cache needs to know how often each expert is used; found d-fiddler, whose device "
           "cache is static-popular");
+  refused("--machine dali-3090 --device-slots 16 --preset gpu-lru --router smoe",
+          "sluice: --router: this router looks at the scores of experts that were not chosen");
+  refused("--machine dali-3090 --device-slots 16 --preset gpu-lru --router cumsum",
+          "sluice: --router: a replay with a device takes the routing as it was recorded, or routes by smoe");
+  refused("--machine dali-3090 --device-slots 16 --preset gpu-lru --alpha 0.2",
+          "sluice: --alpha: this flag has no effect here");
   refused("--machine dali-3090 --device-slots 16 --device-cache static-popular --prefetch none",
           "--device-cache: this cache needs");
   refused("--machine dali-3090 --prefetch none --device-slots 16 --device-cache belady",

@@ -254,8 +254,8 @@ void add_machine_flags(Command& command, MachineFlags& flags) {
   command
       .add_option(
           Setting::kRouter, &flags.router,
-          "exact (the default), cache-prior, cumsum, smoe; those that change routing need a trace with "
-          "all logits")
+          "exact (the default), cache-prior, cumsum, smoe; with a device exact or smoe; those that change "
+          "routing need a trace with all logits")
       ->group(group);
   command
       .add_option(

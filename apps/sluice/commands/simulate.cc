@@ -200,6 +200,22 @@ void check_whole(const SliceFlags& flags) {
   check_effects(flags, chosen, chosen_policies(replayed));
 }
 
+// The rules of the router smoe, and which flags give them; checks the flags that a replay with a device does
+// not take.
+void set_smoe(const SliceFlags& flags, HybridRequest& request) {
+  engine::EngineOptions chosen;
+  set_slice_options(flags, chosen);
+  request.smoe = chosen.smoe;
+  for (const auto& [setting, typed] : {std::pair(Setting::kAlpha, &flags.alpha),
+                                       {Setting::kMerge, &flags.merge},
+                                       {Setting::kRenorm, &flags.renorm},
+                                       {Setting::kResident, &flags.resident}})
+    if (!typed->empty()) request.smoe_flags.push_back(setting);
+  SliceFlags others = flags;
+  others.alpha = others.merge = others.renorm = others.resident = "";
+  check_whole(others);
+}
+
 // Replays slice-lru over a recorded run of a model in slices.
 void run_slices(const Options& options) {
   lab::ReplaySettings capacity;
@@ -305,10 +321,12 @@ bool is_hybrid(const Options& options) {
         .found("flags of another kind of replay")
         .fix("leave out " + Setting::kProfile + ", " + Setting::kMemoryExperts + ", " + Setting::kSlices +
              " and " + Setting::kShape);
-  if (!options.machine.router.empty() && options.machine.router != "exact")
-    throw Error(ErrorKind::kUsage, "a replay with a device takes the routing as it was recorded")
+  if (!options.machine.router.empty() && options.machine.router != "exact" &&
+      options.machine.router != "smoe")
+    throw Error(ErrorKind::kUsage,
+                "a replay with a device takes the routing as it was recorded, or routes by smoe")
         .in(Setting::kRouter)
-        .expected("exact")
+        .expected("exact or smoe")
         .found(options.machine.router);
   return true;
 }
@@ -348,8 +366,7 @@ void check_timed(const Options& options) {
 
 void run(const Options& options) {
   if (is_hybrid(options)) {
-    check_whole(options.slices);
-    return hybrid_replay({{options.caches, options.capacities, options.scope, options.keep, options.pools},
+    HybridRequest request{{options.caches, options.capacities, options.scope, options.keep, options.pools},
                           options.trace,
                           options.machine.machine,
                           options.timed.presets,
@@ -358,8 +375,10 @@ void run(const Options& options) {
                           options.machine.prefill,
                           seed_of(options),
                           options.common.json,
-                          options.common.quiet},
-                         options.hybrid);
+                          options.common.quiet,
+                          options.machine.router};
+    set_smoe(options.slices, request);
+    return hybrid_replay(request, options.hybrid);
   }
   if (options.machine.asked()) {
     if (!options.capacities.empty() || !options.pools.empty() || !options.timed.profile.empty() ||

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <memory>
 #include <optional>
 
@@ -20,15 +22,29 @@
 namespace sluice::lab {
 namespace {
 
+void check_router(const HybridSettings& settings, const RoutedSteps& steps) {
+  settings.smoe.validate();
+  if (steps.logits || settings.router == "exact") return;
+  throw Error(ErrorKind::kUsage,
+              "this router looks at the scores of experts that were not chosen, and the trace has none")
+      .in(Setting::kRouter)
+      .expected("a trace with router logits, as sluice trace writes it")
+      .found(settings.router)
+      .fix("record one with sluice trace, or use the router exact");
+}
+
 void check(const HybridSettings& settings, const RoutedSteps& steps) {
   experts::check_host_cache(experts::find_cache(settings.host.cache));
-  experts::check_combination({.cache = settings.host.cache,
+  const std::array<std::string_view, 1> routers = {settings.router};
+  experts::check_combination({.routers = routers,
+                              .cache = settings.host.cache,
                               .prefetch = settings.prefetch,
                               .placement = settings.placement,
                               .device_cache = settings.device_cache,
                               .tiers = settings.tiers.value_or(experts::Tiers::kInclusive),
                               .residual = true,  // `steps` are what it predicts
                               .transitions = settings.transitions != nullptr});
+  check_router(settings, steps);
   const auto prefetch = experts::find_prefetch(settings.prefetch).make({.transitions = settings.transitions});
   if (prefetch->predictor() != experts::PredictorKind::kNone && !steps.predicted)
     throw Error(ErrorKind::kUsage,
@@ -82,6 +98,8 @@ class HybridReplay {
     result_.decode.counts = decider_.device()->counts(experts::StepKind::kDecode);
     result_.prefill.predictions = decider_.predictions(experts::StepKind::kPrompt);
     result_.decode.predictions = decider_.predictions(experts::StepKind::kDecode);
+    result_.changes = decider_.changes();
+    result_.decode_changes = decider_.decode_changes();
     result_.fallbacks = all.placement->fallbacks();
     result_.decision_hash = experts::decision_hash(all);
     if (log_) log_(experts::decision_ending(result_.decision_hash));
@@ -119,18 +137,23 @@ class HybridReplay {
              settings_.host.keep != experts::Parts(experts::Part::kFull) && !settings_.packed_copies});
   }
 
+  bool routes() const { return settings_.router != "exact"; }
+
   experts::LayerPolicies policies() const {
     const HybridHost& host = settings_.host;
     experts::CacheConfig config{.keep = host.keep, .seed = settings_.seed};
     if (host.pools) config.pools.slots = {*host.pools};
-    return experts::make_policies({.placement = &experts::find_placement(settings_.placement),
-                                   .host = experts::HostCaches{.cache = experts::find_cache(host.cache),
-                                                               .config = config,
-                                                               .count = host.by_layer ? steps_.layers : 1,
-                                                               .capacity = host_capacity()},
-                                   .device = device(),
-                                   .costs = settings_.costs},
-                                  sizes());
+    return experts::make_policies(
+        {.router = routes() ? &experts::find_router(settings_.router) : nullptr,
+         .router_config = {.select = {.top_k = steps_.top_k}, .smoe = settings_.smoe},
+         .placement = &experts::find_placement(settings_.placement),
+         .host = experts::HostCaches{.cache = experts::find_cache(host.cache),
+                                     .config = config,
+                                     .count = host.by_layer ? steps_.layers : 1,
+                                     .capacity = host_capacity()},
+         .device = device(),
+         .costs = settings_.costs},
+        sizes());
   }
 
   experts::DevicePolicyChoice device() const {
@@ -216,9 +239,16 @@ class HybridReplay {
   const experts::LayerDecision& decide(const RoutedLayer& routed, std::uint32_t layer) {
     const std::uint32_t tokens = routed.tokens();
     find_scores(routed);
-    decider_.follow(
-        {.layer = layer, .experts = steps_.experts, .tokens = tokens, .scores = scores_, .spans = spans_},
-        routed.choices, routed.begin);
+    const experts::ScoresView scores{.layer = layer,
+                                     .experts = steps_.experts,
+                                     .tokens = tokens,
+                                     .logits = routed.logits,
+                                     .scores = scores_,
+                                     .spans = spans_};
+    const experts::Routing& routing =
+        routes() ? decider_.route(scores) : decider_.follow(scores, routed.choices, routed.begin);
+    if (routes() && in_prompt_) compare(routed, routing);
+    count_own(layer, routing);
     const experts::LayerDecision& decision = decider_.decide();
     count_host(*decision.outcome);
     if (!log_) return decision;
@@ -226,6 +256,34 @@ class HybridReplay {
     experts::append_decision(line_, events_++, layer, decision);
     log_(line_);
     return decision;
+  }
+
+  // Prompts are routed as the model does, if its experts are the best ones.
+  void compare(const RoutedLayer& recorded, const experts::Routing& routing) {
+    for (std::uint32_t t = 0; t < recorded.tokens(); ++t) {
+      const auto theirs =
+          std::span(recorded.choices).subspan(recorded.begin[t], recorded.begin[t + 1] - recorded.begin[t]);
+      result_.recorded_differs +=
+          std::ranges::equal(theirs, routing.token(t), {}, &experts::Choice::expert, &experts::Choice::expert)
+              ? 0
+              : 1;
+    }
+  }
+
+  // Before the layer is decided, which changes what is resident.
+  void count_own(std::uint32_t layer, const experts::Routing& routing) {
+    is_own_.assign(steps_.experts, 0);
+    if (routing.exact_begin.empty())
+      for (const experts::Choice& one : routing.choices) is_own_[one.expert] = 1;
+    for (const std::uint16_t expert : routing.exact) is_own_[expert] = 1;
+    OwnExperts& own = (in_prompt_ ? result_.prefill : result_.decode).own;
+    const experts::Residency& device = decider_.policies().device->residency(layer);
+    for (std::uint32_t e = 0; e < steps_.experts; ++e) {
+      if (is_own_[e] == 0) continue;
+      own.active += 1;
+      own.resident +=
+          device.computable({static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(e)}) ? 1 : 0;
+    }
   }
 
   void count_host(const experts::EventOutcome& outcome) {
@@ -265,8 +323,9 @@ class HybridReplay {
   bool in_prompt_ = false;  // the running step
   std::uint64_t events_ = 0;
   std::string line_;
-  std::vector<float> scores_;  // (T, N) of the running event
-  std::vector<float> ahead_;   // … and as predicted of the next one
+  std::vector<float> scores_;         // (T, N) of the running event
+  std::vector<float> ahead_;          // … and as predicted of the next one
+  std::vector<std::uint8_t> is_own_;  // (N) whether the model's own router chose it for some token
   std::vector<experts::SequenceSpan> spans_;
 };
 

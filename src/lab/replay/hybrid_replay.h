@@ -14,6 +14,8 @@
 #include "experts/device_decider.h"
 #include "experts/layer_decider.h"
 #include "experts/prefetch/prefetch.h"
+#include "experts/routing/routing_changes.h"
+#include "experts/routing/smoe_rules.h"
 #include "experts/schedule/expert_costs.h"
 #include "experts/tier_choice.h"
 #include "lab/replay/routed_steps.h"
@@ -32,6 +34,9 @@ struct HybridHost {
 struct HybridSettings {
   HybridHost host = {};
   const experts::ExpertSizes* sizes = nullptr;  // of the trace; null: capacities count experts
+  // "exact": the recorded choices. Another router chooses anew, by the recorded logits.
+  std::string router = "exact";
+  experts::SmoeRules smoe = {};  // for that router
   std::string placement = "greedy";
   std::string prefill_placement = {};  // empty: as `placement`
   std::uint32_t prefill_from = 1;      // tokens of a prompt from which on that holds
@@ -56,11 +61,21 @@ struct HybridHostCounts {
   std::uint64_t misses() const { return accesses - hits; }
 };
 
+// The experts that the model's own router would choose, and those of them in a slot of the device when the
+// layer was decided: by layer and step, each once. A router that replaces experts computes others.
+struct OwnExperts {
+  std::uint64_t active = 0, resident = 0;
+  double a_hit() const {
+    return active == 0 ? 0 : static_cast<double>(resident) / static_cast<double>(active);
+  }
+};
+
 // Totals of all steps of one kind. Seconds are of the modelled clock.
 struct HybridPhase {
   std::uint64_t steps = 0, tokens = 0;
   double seconds = 0;  // of whole steps
   experts::DeviceCounts counts;
+  OwnExperts own;
   experts::PredictionCounts predictions;  // that the prefetch has followed
   HybridHostCounts host;
   experts::LinkUse link;
@@ -68,6 +83,10 @@ struct HybridPhase {
 
 struct HybridResult {
   HybridPhase prefill, decode;
+  experts::RoutingChanges changes, decode_changes;  // by the router: in all steps, and in decode steps
+  // Tokens of prompts in a layer whose recorded choice is not the best of their scores: the model limits its
+  // selection by a rule that no trace says, so a run with this router chooses otherwise. 0 for "exact".
+  std::uint64_t recorded_differs = 0;
   std::uint64_t start = 0;      // experts that the device begins with; their copies are on no clock
   std::uint64_t fallbacks = 0;  // of the placement
   experts::TierChoice tiers;
@@ -82,8 +101,8 @@ using HybridWatch =
 // Scores are those that the engine had, where the trace has logits; else the recorded weights of the chosen
 // experts, and 0 for the others. Caches are kept over sequence ends. `log` as in replay(). Error(kUsage) for
 // a combination that cannot be (experts/combination.h), an oracle, a cache that follows popularity without
-// counts, and a prefetch by predicted scores where `steps` have none (they are taken as those of its
-// predictor); Error(kInterrupted).
+// counts, a prefetch by predicted scores where `steps` have none (they are taken as those of its predictor),
+// and a router that needs logits where `steps` have none; Error(kInterrupted).
 HybridResult replay_hybrid(const RoutedSteps& steps, const HybridSettings& settings,
                            const std::function<void(std::string_view)>& log = {},
                            const std::function<bool()>& stop = {}, const HybridWatch& watch = {});

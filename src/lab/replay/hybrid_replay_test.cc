@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <random>
 #include <set>
 #include <string>
 
@@ -197,6 +198,63 @@ TEST(HybridReplay, APredictionIsOnTheClock) {
               1e-6);  // not of the last
 }
 
+// With logits by which the recorded experts are the best: one more each than the last.
+RoutedSteps with_logits(RoutedSteps steps) {
+  std::mt19937_64 random(kSeed);
+  steps.logits = true;
+  for (RoutedStep& step : steps.steps)
+    for (RoutedLayer& layer : step.layers)
+      for (std::uint32_t t = 0; t < layer.tokens(); ++t) {
+        const std::size_t first = layer.logits.size();
+        for (std::uint32_t e = 0; e < steps.experts; ++e)
+          layer.logits.push_back(static_cast<float>(random() % 1000) * 1e-3f);
+        for (std::uint32_t c = layer.begin[t]; c < layer.begin[t + 1]; ++c)
+          layer.logits[first + layer.choices[c].expert] += 1;
+      }
+  return steps;
+}
+
+TEST(HybridReplay, SmoeChoosesByTheRecordedLogits) {
+  const RoutedSteps steps = with_logits(made_up(10));
+  HybridSettings settings{
+      .placement = "device", .device_cache = "score-window", .slots = 4, .costs = costs()};
+  const auto replayed = [&](std::string& log) {
+    return replay_hybrid(steps, settings, [&](std::string_view line) { log += line; });
+  };
+  std::string recorded, none, all;
+  const HybridResult exact = replayed(recorded);
+  EXPECT_EQ(exact.changes.substituted, 0u);
+  EXPECT_EQ(exact.decode.own.active, exact.decode.counts.active);
+  EXPECT_EQ(exact.decode.own.resident, exact.decode.counts.resident);
+  settings.router = "smoe";
+  settings.smoe.alpha = 0;
+  EXPECT_EQ(replayed(none).changes.substituted, 0u);
+  EXPECT_EQ(none, recorded);
+  settings.smoe.alpha = 1;
+  const HybridResult smoe = replayed(all);
+  EXPECT_EQ(smoe.recorded_differs, 0u);
+  EXPECT_EQ(smoe.changes.tokens, exact.changes.tokens);
+  EXPECT_EQ(smoe.decode_changes.substituted, smoe.changes.substituted) << "prompts are routed exactly";
+  EXPECT_GT(smoe.changes.substituted, kSteps / 2);
+  EXPECT_GT(smoe.changes.mass_lost, 0);
+  EXPECT_GT(smoe.decode.counts.a_hit(), exact.decode.counts.a_hit() + .1);
+  EXPECT_EQ(smoe.decode.own.active, exact.decode.own.active);
+  EXPECT_LT(smoe.decode.own.resident, smoe.decode.counts.resident);
+  EXPECT_LT(smoe.decode.seconds, exact.decode.seconds);
+}
+
+// A model that limits its selection records other experts than the best ones.
+TEST(HybridReplay, SmoeCountsPromptsThatWereChosenOtherwise) {
+  RoutedSteps steps = with_logits(made_up(10));
+  HybridSettings settings{.router = "smoe", .device_cache = "lru", .slots = 4, .costs = costs()};
+  for (RoutedStep& step : steps.steps) std::ranges::reverse(step.layers[1].logits);
+  const HybridResult found = replay_hybrid(steps, settings);
+  EXPECT_GT(found.recorded_differs, 40u);  // 48 tokens of prompts, in one layer
+  EXPECT_LE(found.recorded_differs, 48u);
+  settings.router = "exact";
+  EXPECT_EQ(replay_hybrid(steps, settings).recorded_differs, 0u);
+}
+
 TEST(HybridReplay, AFullDeviceIsFasterThanTheHostAndTheSplitThanBoth) {
   const RoutedSteps steps = made_up();
   const auto seconds = [&](const char* placement, const char* cache, std::uint32_t slots) {
@@ -221,6 +279,9 @@ TEST(HybridReplay, RefusesWhatCannotBe) {
   refused("greedy", "slice-lru");
   refused("greedy", "static-popular");  // nothing says what is popular
   refused("fastest", "lru");
+  EXPECT_THAT([&] { replay_hybrid(steps, {.router = "smoe", .device_cache = "lru", .costs = costs()}); },
+              testing::ThrowsMessage<Error>(
+                  testing::AllOf(testing::HasSubstr("--router"), testing::HasSubstr("sluice trace"))));
   for (const char* cache : {"static-popular", "static-layers"})  // the host begins empty
     EXPECT_THROW(replay_hybrid(steps, {.host = {.cache = cache},
                                        .placement = "cpu",

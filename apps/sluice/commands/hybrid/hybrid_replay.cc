@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 #include <iostream>
 #include <memory>
@@ -67,6 +68,19 @@ std::optional<trace::TraceSizes> set_host(const HybridHostFlags& flags, const tr
   return sizes;
 }
 
+// A trace does not say by which rule its model limits a token's selection.
+void warn_of_own_rules(const HybridRequest& request, const std::vector<HybridRow>& rows) {
+  const std::uint64_t differs = std::ranges::max(rows, {}, [](const HybridRow& row) {
+                                  return row.result.recorded_differs;
+                                }).result.recorded_differs;
+  if (differs == 0 || request.quiet) return;
+  print_warning(
+      "{} recorded choices of a prompt's token in a layer are not the best of their logits: the model "
+      "limits its selection by a rule that {} does not say, and a run with {} smoe decides otherwise than "
+      "this replay",
+      differs, request.trace, flag(Setting::kRouter));
+}
+
 }  // namespace
 
 void hybrid_replay(const HybridRequest& request, const HybridFlags& flags) {
@@ -87,7 +101,7 @@ void hybrid_replay(const HybridRequest& request, const HybridFlags& flags) {
   const trace::TraceHeader header = trace->header();
   check_prefill(request.prefill, header, request.trace);
   std::vector<HybridRow> rows = hybrid_rows(request, flags, machines, header);
-  check_hybrid_effects(flags, rows);
+  check_hybrid_effects(request, flags, rows);
   if (!request.decisions.empty() && rows.size() != 1)
     throw Error(ErrorKind::kUsage, "one log holds the decisions of one row")
         .in(Setting::kDecisions)
@@ -123,6 +137,7 @@ void hybrid_replay(const HybridRequest& request, const HybridFlags& flags) {
       blame_preset(error, row, flags);
       throw;
     }
+  warn_of_own_rules(request, rows);
   const lab::RoutedSteps& recorded = routing.recorded();
   if (!request.json) return print_hybrid(recorded, request, machines, rows);
   Json json = {{"trace", request.trace},

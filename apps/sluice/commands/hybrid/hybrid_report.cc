@@ -31,6 +31,7 @@ Json host_json(const HybridRow& row, const lab::HybridHostCounts& host) {
 
 Json phase_json(const HybridRow& row, const lab::HybridPhase& phase) {
   const experts::DeviceCounts& counts = phase.counts;
+  const lab::OwnExperts& own = phase.own;
   const auto bytes = static_cast<double>(row.machine->expert_bytes);
   return {{"steps", phase.steps},
           {"tokens", phase.tokens},
@@ -43,6 +44,9 @@ Json phase_json(const HybridRow& row, const lab::HybridPhase& phase) {
               {"resident", counts.resident},
               {"d_hit", counts.d_hit()},
               {"a_hit", counts.a_hit()},
+              {"own_active", own.active},
+              {"own_resident", own.resident},
+              {"own_a_hit", own.a_hit()},
               {"token_hit", counts.token_hit()}}}}},
           {"placement",
            {{"host", counts.active - counts.assigned},
@@ -83,6 +87,33 @@ Json phase_json(const HybridRow& row, const lab::HybridPhase& phase) {
           {"host", host_json(row, phase.host)}};
 }
 
+// As `run` has it.
+Json routing_json(const HybridRow& row) {
+  const experts::RoutingChanges& routing = row.result.changes;
+  Json json = {{"router", row.settings.router},
+               {"lossy", is_lossy(row)},
+               {"tokens", routing.tokens},
+               {"decode_tokens", row.result.decode_changes.tokens},
+               {"changed_tokens", routing.changed_tokens},
+               {"substituted", routing.substituted},
+               {"mass_lost", routing.mass_lost},
+               {"recorded_differs", row.result.recorded_differs}};
+  if (row.settings.router != "smoe") return json;
+  json["alpha"] = row.settings.smoe.alpha;
+  json["calibrated"] = false;  // nobody has measured what alpha costs this model
+  json["resident"] = experts::smoe_resident_name(row.settings.smoe.resident);
+  return json;
+}
+
+// While decoding: prompts are routed exactly.
+std::vector<std::string> loss_cells(const HybridRow& row) {
+  const experts::RoutingChanges& routing = row.result.decode_changes;
+  if (routing.tokens == 0) return {row.settings.router, "-", "-", "-"};
+  const auto percent = [](double share) { return fmt::format("{:.2f}", 100 * share); };
+  return {row.settings.router, fmt::format("{:.1f}", 100 * row.result.decode.own.a_hit()),
+          percent(1 - routing.agreement()), percent(routing.mass_lost / static_cast<double>(routing.tokens))};
+}
+
 }  // namespace
 
 Json hybrid_json(const HybridRow& row) {
@@ -103,6 +134,7 @@ Json hybrid_json(const HybridRow& row) {
           {"tpot_s", decode.steps == 0 ? Json() : Json(decode.seconds / static_cast<double>(decode.steps))},
           {"start_experts", row.result.start},
           {"fallbacks", row.result.fallbacks},
+          {"routing", routing_json(row)},
           {"profile", {{"hash", fmt::format("{:016x}", experts::hash_of(row.settings.costs))}}},
           {"prefill", phase_json(row, row.result.prefill)},
           {"decode", phase_json(row, decode)},
@@ -128,6 +160,8 @@ void print_hybrid(const lab::RoutedSteps& recorded, const HybridRequest& request
       rows, [](const HybridRow& row) { return row.settings.host.capacity && !row.settings.host.pools; });
   if (reads_disk) table.front().insert(table.front().end(), {"returns", "disk"});
   if (reads_ahead) table.front().insert(table.front().end(), {"prefetch", "sent", "used %"});
+  const bool loses = std::ranges::any_of(rows, is_lossy);
+  if (loses) table.front().insert(table.front().end(), {"router", "own A-hit %", "replaced %", "lost %"});
   for (const HybridRow& row : rows) {
     const lab::HybridPhase& decode = row.result.decode;
     const experts::DeviceCounts& counts = decode.counts;
@@ -149,15 +183,20 @@ void print_hybrid(const lab::RoutedSteps& recorded, const HybridRequest& request
     if (reads_disk)
       table.back().insert(table.back().end(), {bytes(counts.returns), bytes(decode.host.misses())});
     if (decode.steps == 0) std::fill(table.back().begin() + kTitles, table.back().end(), "-");
-    if (!reads_ahead) continue;
-    const experts::PrefetchCounts& ahead = counts.prefetch;
-    table.back().insert(
-        table.back().end(),
-        {row.settings.prefetch,
-         decode.steps == 0
-             ? "-"
-             : fmt::format("{:.2f}", static_cast<double>(ahead.sent) / (steps * recorded.layers)),
-         ahead.sent == 0 ? "-" : percent(static_cast<double>(ahead.used) / static_cast<double>(ahead.sent))});
+    if (reads_ahead) {
+      const experts::PrefetchCounts& ahead = counts.prefetch;
+      table.back().insert(
+          table.back().end(),
+          {row.settings.prefetch,
+           decode.steps == 0
+               ? "-"
+               : fmt::format("{:.2f}", static_cast<double>(ahead.sent) / (steps * recorded.layers)),
+           ahead.sent == 0 ? "-"
+                           : percent(static_cast<double>(ahead.used) / static_cast<double>(ahead.sent))});
+    }
+    if (!loses) continue;
+    const std::vector<std::string> cells = loss_cells(row);
+    table.back().insert(table.back().end(), cells.begin(), cells.end());
   }
   print_output("\n{}", text_table(table, terminal_columns(STDOUT_FILENO, kAnyColumns), kTitles));
   print_wrapped(
@@ -169,6 +208,13 @@ void print_hybrid(const lab::RoutedSteps& recorded, const HybridRequest& request
   if (reads_ahead)
     print_wrapped(
         "sent: experts prefetched a step and layer; used: of them, those that the device computed.");
+  if (loses)
+    print_wrapped(fmt::format(
+        "smoe is lossy: alpha {:.4g} (uncalibrated), and the text of such a run is not the model's own. "
+        "While "
+        "decoding, own A-hit: of the experts that the model's own router would choose; replaced: of these, "
+        "those that were not used; lost: their share of all scores.",
+        request.smoe.alpha));
 }
 
 }  // namespace sluice::app

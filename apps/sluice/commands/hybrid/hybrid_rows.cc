@@ -144,6 +144,8 @@ std::vector<HybridRow> hybrid_rows(const HybridRequest& request, const HybridFla
             if (!flags.tiers.empty()) settings.tiers = experts::parse_tiers(flags.tiers);
             settings.packed_copies = machine.packed;
             settings.costs = machine.costs;
+            settings.router = request.router.empty() ? "exact" : request.router;
+            settings.smoe = request.smoe;
             settings.seed = request.seed;
             rows.push_back(std::move(row));
           }
@@ -151,9 +153,13 @@ std::vector<HybridRow> hybrid_rows(const HybridRequest& request, const HybridFla
   return rows;
 }
 
-void check_hybrid_effects(const HybridFlags& flags, const std::vector<HybridRow>& rows) {
-  std::set<std::string> caches, prefetches;
+bool is_lossy(const HybridRow& row) { return experts::find_router(row.settings.router).lossy; }
+
+void check_hybrid_effects(const HybridRequest& request, const HybridFlags& flags,
+                          const std::vector<HybridRow>& rows) {
+  std::set<std::string> caches, prefetches, routers;
   for (const HybridRow& row : rows) {
+    routers.insert(row.settings.router);
     caches.insert(row.settings.device_cache);
     prefetches.insert(row.settings.prefetch);
   }
@@ -163,11 +169,12 @@ void check_hybrid_effects(const HybridFlags& flags, const std::vector<HybridRow>
   const auto cached_by = [&](bool experts::CachePolicy::*property) {
     return Setting::kDeviceCache + " with one of " + cache_names(property);
   };
-  const struct {
+  struct Effect {
     Setting setting;
     bool given, acts;
     std::string needs, found;
-  } all[] = {
+  };
+  std::vector<Effect> all = {
       {Setting::kWSize, flags.w_size.has_value(), any(&experts::CachePolicy::windowed),
        cached_by(&experts::CachePolicy::windowed), fmt::format("{}", fmt::join(caches, ", "))},
       {Setting::kUSize, flags.u_size.has_value(), any(&experts::CachePolicy::swaps),
@@ -175,6 +182,9 @@ void check_hybrid_effects(const HybridFlags& flags, const std::vector<HybridRow>
       {Setting::kPrefetchSize, flags.prefetch_size.has_value(), prefetches != std::set<std::string>{"none"},
        Setting::kPrefetch + " or a preset that prefetches", "the prefetch none"},
   };
+  for (const Setting setting : request.smoe_flags)
+    all.push_back({setting, true, routers.contains("smoe"), Setting::kRouter + " smoe",
+                   fmt::format("the router {}", fmt::join(routers, ", "))});
   for (const auto& [setting, given, acts, needs, found] : all) {
     if (!given || acts) continue;
     throw Error(ErrorKind::kUsage, "this flag has no effect here")

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/setting.h"
 #include "commands/hybrid/hybrid_flags.h"
 #include "lab/machine/hybrid_machine.h"
 #include "lab/replay/hybrid_replay.h"
@@ -27,6 +28,9 @@ struct HybridRequest {
   std::optional<std::uint64_t> prefill = {};
   std::uint64_t seed = 0;
   bool json = false, quiet = false;
+  std::string router = {};               // as typed; empty: the preset's
+  experts::SmoeRules smoe = {};          // where the router is smoe …
+  std::vector<Setting> smoe_flags = {};  // … and the flags by which they were given
 };
 
 struct HybridRow {
@@ -42,7 +46,10 @@ std::vector<HybridRow> hybrid_rows(const HybridRequest& request, const HybridFla
                                    const std::vector<lab::HybridMachine>& machines,
                                    const trace::TraceHeader& header);
 // Refuses flags that act on no row.
-void check_hybrid_effects(const HybridFlags& flags, const std::vector<HybridRow>& rows);
+void check_hybrid_effects(const HybridRequest& request, const HybridFlags& flags,
+                          const std::vector<HybridRow>& rows);
+// Whether the row's router changes routing: the text would not be the model's own.
+bool is_lossy(const HybridRow& row);
 // An error about a policy that the row's preset chose, not a flag, is about that preset.
 void blame_preset(Error& error, const HybridRow& row, const HybridFlags& flags);
 
