@@ -232,6 +232,24 @@ TEST(HybridReplay, RefusesWhatCannotBe) {
   refused("--machine dali-3090 --prefetch none --device-slots 16 --router cumsum", "--router");
 }
 
+// Both ends of what the host may read, and both sizes of the card; a size that is named holds instead.
+TEST(HybridReplay, MachinesOfSmoeKnowTheirSlots) {
+  const auto rows = [](const std::string& flags) {
+    const Outcome outcome = run(kSimulate + "--preset gpu-lru --json --machine " + flags);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    std::string text;
+    for (const Json& row : Json::parse(outcome.out).at("results"))
+      text += row.at("machine").get<std::string>() + ":" + std::to_string(row.at("device_slots").get<int>()) +
+              " ";
+    return text;
+  };
+  EXPECT_EQ(rows("smoe-s1"), "smoe-s1-25:17 smoe-s1-75:17 ");
+  EXPECT_EQ(rows("smoe-s2-75"), "smoe-s2-75:14 smoe-s2-75:25 ");
+  EXPECT_EQ(rows("smoe-s3,smoe-s2 --device-slots 8"), "smoe-s3:8 smoe-s2-25:8 smoe-s2-75:8 ");
+  const Outcome table = run(kSimulate + "--preset gpu-lru --machine smoe-s1");
+  EXPECT_THAT(table.out, HasSubstr("0.692 ms a token on the host, which reads 25 GB/s"));
+}
+
 TEST(HybridReplay, RefusesFlagsWithoutEffect) {
   const std::string common = kSimulate + "--machine dali-3090 --device-slots 16 ";
   const auto refused = [&](const std::string& flags, const std::string& flag) {

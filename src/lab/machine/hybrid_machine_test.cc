@@ -4,6 +4,7 @@
 
 #include <set>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "base/files/file.h"
@@ -24,6 +25,45 @@ TEST(HybridMachine, PresetsAreFoundAndDiffer) {
   EXPECT_EQ(hybrid_machines()[0].expert_bytes, 17301504u);
   EXPECT_FALSE(is_hybrid_machine("slicemoe"));
   EXPECT_THROW(find_hybrid_machine("slicemoe"), Error);
+}
+
+// SPEC §10 G1: the times of a copy, and how many of a layer's 64 experts the card holds.
+TEST(HybridMachine, ThoseOfSmoeAreTheirPapers) {
+  const auto at = [](const char* name, double copy, double host, std::vector<std::uint32_t> slots) {
+    const HybridMachine machine = find_hybrid_machine(name);
+    EXPECT_NEAR(1e3 * machine.costs.device.transfer, copy, .006) << name;
+    EXPECT_NEAR(machine.costs.run.of(4), 4 * machine.costs.run.of(1), 1e-12) << "linear in the tokens";
+    EXPECT_NEAR(1e3 * machine.costs.run.of(1), host, .002) << name;
+    EXPECT_EQ(machine.costs.device.run.of(1), machine.costs.device.run.of(8)) << "flat";
+    EXPECT_LT(machine.costs.device.run.of(1), machine.costs.run.of(1)) << name;
+    std::vector<std::uint32_t> found;
+    for (const double share : machine.slot_shares) found.push_back(static_cast<std::uint32_t>(share * 64));
+    EXPECT_EQ(found, slots) << name;
+  };
+  at("smoe-s1-25", .69, .692, {17});
+  at("smoe-s1-75", .69, .231, {17});
+  at("smoe-s2-25", 2.12, 1.062, {14, 25});
+  at("smoe-s2-75", 2.12, .354, {14, 25});
+  at("smoe-s3", 2.20, .734, {20});
+}
+
+TEST(HybridMachine, ABandIsItsTwoEnds) {
+  const auto names = [](const char* name) {
+    std::vector<std::string> all;
+    for (const HybridMachine& machine : find_hybrid_band(name)) all.push_back(machine.name);
+    return all;
+  };
+  EXPECT_EQ(names("smoe-s1"), (std::vector<std::string>{"smoe-s1-25", "smoe-s1-75"}));
+  EXPECT_EQ(names("smoe-s2"), (std::vector<std::string>{"smoe-s2-25", "smoe-s2-75"}));
+  EXPECT_EQ(names("smoe-s3"), std::vector<std::string>{"smoe-s3"});
+  EXPECT_EQ(names("dali-3090"), std::vector<std::string>{"dali-3090"});
+  EXPECT_THROW(find_hybrid_machine("smoe-s1"), Error);
+  std::size_t machines = 0;
+  for (const std::string& name : hybrid_machine_names()) {
+    EXPECT_TRUE(is_hybrid_machine(name)) << name;
+    machines += find_hybrid_band(name).size();
+  }
+  EXPECT_EQ(machines, hybrid_machines().size());
 }
 
 TEST(HybridMachine, AFileSaysTheSameAsItsText) {

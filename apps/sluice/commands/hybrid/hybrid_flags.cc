@@ -12,7 +12,7 @@ namespace sluice::app {
 void add_hybrid_flags(Command& command, HybridFlags& flags) {
   const std::string group = "Host and device on a modelled machine";
   std::string machines, presets, placements, prefetches;
-  for (const lab::HybridMachine& one : lab::hybrid_machines()) machines += one.name + ", ";
+  for (const std::string& name : lab::hybrid_machine_names()) machines += name + ", ";
   for (const experts::DevicePreset& one : experts::device_presets())
     if (one.missing.empty()) presets += std::string(one.name) + " ";
   for (const experts::PlacementPolicy& one : experts::placement_policies())
@@ -20,10 +20,12 @@ void add_hybrid_flags(Command& command, HybridFlags& flags) {
   for (const experts::PrefetchPolicy& one : experts::prefetch_policies())
     prefetches += std::string(one.name) + " ";
   command
-      .add_option(Setting::kDeviceSlots, &flags.slots,
-                  "Experts of each layer that the device holds; several with commas between them. With " +
-                      Setting::kMachine + ": " + machines + "or a JSON file; and " + Setting::kPreset + ": " +
-                      presets)
+      .add_option(
+          Setting::kDeviceSlots, &flags.slots,
+          "Experts of each layer that the device holds; several with commas between them; default: of "
+          "the machines smoe-s1, -s2 and -s3 what their cards held. With " +
+              Setting::kMachine + ": " + machines + "or a JSON file; and " + Setting::kPreset + ": " +
+              presets)
       ->group(group);
   command.add_option(Setting::kDeviceMemory, &flags.memories, "The same in bytes for all layers (4GiB)")
       ->group(group);

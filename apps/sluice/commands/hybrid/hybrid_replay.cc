@@ -7,6 +7,7 @@
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "base/error.h"
 #include "base/files/file.h"
@@ -86,7 +87,7 @@ void warn_of_own_rules(const HybridRequest& request, const std::vector<HybridRow
 void hybrid_replay(const HybridRequest& request, const HybridFlags& flags) {
   std::vector<lab::HybridMachine> machines;
   for (const std::string& name : split_list(request.machine, Setting::kMachine))
-    machines.push_back(lab::find_hybrid_machine(name));
+    for (lab::HybridMachine& machine : lab::find_hybrid_band(name)) machines.push_back(std::move(machine));
   if (!flags.link.empty())
     for (lab::HybridMachine& machine : machines)
       lab::limit_link(device::parse_link_rate(flags.link, mark(Setting::kLink)), machine);

@@ -39,9 +39,15 @@ std::vector<std::uint32_t> parse_numbers(const std::string& list, Setting settin
   return numbers;
 }
 
-// Slots a layer, for each entry of the list.
+// Slots a layer, for each entry of the list; without one, as the machine's paper has them.
 std::vector<std::uint32_t> slots_of(const HybridFlags& flags, const lab::HybridMachine& machine,
                                     std::uint32_t layers, std::uint32_t experts) {
+  std::vector<std::uint32_t> slots;
+  if (flags.slots.empty() && flags.memories.empty() && !machine.slot_shares.empty()) {
+    for (const double share : machine.slot_shares)
+      slots.push_back(static_cast<std::uint32_t>(share * experts));
+    return slots;
+  }
   if (const bool neither = flags.slots.empty(); flags.memories.empty() == neither)
     throw Error(ErrorKind::kUsage,
                 neither ? "the device's cache has no size" : "the device's cache has one size")
@@ -49,7 +55,6 @@ std::vector<std::uint32_t> slots_of(const HybridFlags& flags, const lab::HybridM
         .expected("either " + Setting::kDeviceSlots + " (experts of each layer) or " + Setting::kDeviceMemory)
         .found(neither ? "neither" : "both")
         .fix(neither ? "add " + Setting::kDeviceSlots + " 16, or another size" : "leave one of them out");
-  std::vector<std::uint32_t> slots;
   if (!flags.slots.empty()) slots = parse_numbers(flags.slots, Setting::kDeviceSlots, 0);
   if (!flags.memories.empty())
     for (const std::string& memory : split_list(flags.memories, Setting::kDeviceMemory))
