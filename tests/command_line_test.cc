@@ -61,7 +61,7 @@ TEST(CommandLine, UsageErrorsExitWith2AndSayWhatWasMeant) {
 // Caches that begin with what a device is told, and ranks that no replay of the call takes.
 TEST(CommandLine, AReplayNamesTheFlagThatItCannotFollow) {
   const std::string replay = "simulate --trace x ";
-  for (const char* cache : {"static-popular", "static-layers"})
+  for (const char* cache : {"static-popular", "static-layers", "static-random"})
     for (const char* beside : {"", " --ranks-of x"})
       expect_usage_error(replay + "--capacity 4 --cache lru," + cache + beside,
                          "--cache: this cache is for a device");

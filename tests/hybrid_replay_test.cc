@@ -218,6 +218,13 @@ TEST(HybridReplay, RefusesWhatCannotBe) {
           "cache is static-popular");
   refused("--machine dali-3090 --device-slots 16 --preset gpu-lru --router smoe",
           "sluice: --router: this router looks at the scores of experts that were not chosen");
+  refused("--machine dali-3090 --device-slots 16 --preset s-er",
+          "found s-er, whose device cache is score-window");
+  refused("--machine dali-3090 --device-slots 16 --preset s-er --device-cache lru",
+          "sluice: --preset: this router looks at the scores of experts that were not chosen");
+  for (const char* preset : {"smoe", "s-pre"})
+    refused(std::string("--machine dali-3090 --device-slots 16 --preset ") + preset,
+            "s-er is SMoE without that");
   refused("--machine dali-3090 --device-slots 16 --preset gpu-lru --router cumsum",
           "sluice: --router: a replay with a device takes the routing as it was recorded, or routes by smoe");
   refused("--machine dali-3090 --device-slots 16 --preset gpu-lru --alpha 0.2",

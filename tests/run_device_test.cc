@@ -192,7 +192,10 @@ TEST_F(RunDevice, PresetsForADeviceRun) {
                                                          {"d-ktransformers", "layer-split"},
                                                          {"hybrimoe", "two-pointer"},
                                                          {"d-hybrimoe", "threshold"},
-                                                         {"d-greedy+pre", "greedy"}};
+                                                         {"d-greedy+pre", "greedy"},
+                                                         {"s-base", "device"},
+                                                         {"s-ce", "device"},
+                                                         {"s-llamacpp", "layer-split"}};
   for (const auto& [name, placement] : placements) {
     SCOPED_TRACE(name);
     const Json both = run_json(request + kUnpaced + " --device-slots 8 --prefetch none --preset " + name);

@@ -91,6 +91,33 @@ TEST(SmoeRun, BesideADeviceCostsFromAFileGiveOneText) {
   EXPECT_LT(copied(one), copied(exact));
 }
 
+// The rung of the paper's ladder whose router it is: lossy, and says so.
+TEST(SmoeRun, APresetForADeviceMayBeLossy) {
+  const sluice::testing::ScratchDirectory directory;
+  const std::string device =
+                        " --device emulated:link=inf,compute=inf,latency=0us --keep full --device-keep full",
+                    costs = directory.file("costs.json"), slots = " --device-slots 8 --profile " + costs;
+  const Outcome none = run(story("--preset s-er" + device));
+  EXPECT_EQ(none.code, 2);
+  EXPECT_THAT(none.err, HasSubstr("sluice: --preset: beside a device the router smoe"));
+  ASSERT_EQ(run("profile " + kModel + device + " -o " + costs + " -q").code, 0);
+  const Json exact = run_json(story("--preset s-ce" + device + slots)),
+             lossy = run_json(story("--preset s-er --alpha 0.5" + device + slots)),
+             parts = run_json(story("--preset s-ce --router smoe --alpha 0.5" + device + slots));
+  EXPECT_EQ(routing_of(exact).at("router"), "exact");
+  EXPECT_EQ(routing_of(lossy).at("router"), "smoe");
+  EXPECT_EQ(routing_of(lossy).at("alpha"), .5);
+  EXPECT_GT(routing_of(lossy).at("substituted").get<int>(), 0);
+  EXPECT_EQ(lossy.at("decisions"), parts.at("decisions"));
+  const Outcome shown = run(story("--preset s-er" + device + slots));
+  EXPECT_THAT(shown.err, HasSubstr("smoe, alpha 0.25 (uncalibrated)"));
+  const Outcome both = run("compare " + kModel + " --preset s-ce,s-er -p 'Once upon a time' -n 24 --runs 1 " +
+                           "--memory 48MiB" + device + slots + " --json");
+  ASSERT_EQ(both.code, 0) << both.err;
+  for (const Json& one : Json::parse(both.out).at("presets"))
+    EXPECT_EQ(one.at("lossy").get<bool>(), one.at("preset") == "s-er") << one.dump();
+}
+
 TEST(SmoeRun, WhatMakesNoSenseIsRefused) {
   const struct {
     const char *flags, *says;

@@ -35,6 +35,8 @@ std::vector<std::unique_ptr<Residency>> make_device_caches(const DeviceCaches& s
 std::string_view why_for_a_device(const CachePolicy& cache) {
   if (cache.by_popularity) return "this cache is for a device, and must know how often each expert is used";
   if (cache.whole_layers) return "this cache is for a device, which begins with whole layers";
+  if (cache.starts && !cache.keeps)
+    return "this cache is for a device, which begins with experts that are drawn";
   return "";
 }
 

@@ -59,7 +59,7 @@ TEST(DeviceCaches, ThoseForADeviceAloneAreRefusedOnAHost) {
       EXPECT_EQ(text.find("--ranks-of FILE") != std::string::npos, policy.by_popularity) << text;
     }
   }
-  EXPECT_EQ(refused, 2);
+  EXPECT_EQ(refused, 3);
 }
 
 TEST(DeviceCaches, HoldOneExpertASlot) {

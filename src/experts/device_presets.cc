@@ -13,6 +13,10 @@ namespace {
 
 constexpr std::string_view kDali = "DALI; SPEC 3, 6.3";
 constexpr std::string_view kBaseline = "SPEC 3.7";
+constexpr std::string_view kSmoeLadder = "SMoE (arXiv 2508.18983) figure 16; SPEC 2.7, 10 G16";
+constexpr std::string_view kNoPartialState =
+    "it predicts the next layer by what resident experts compute, which no prefetch does yet; s-er is SMoE "
+    "without that";
 
 constexpr DevicePreset kPresets[] = {
     {.name = "dali",
@@ -72,6 +76,26 @@ constexpr DevicePreset kPresets[] = {
      .placement = "device",
      .prefetch = "stat",
      .source = "EdgeMoE; SPEC 3.4, 10"},
+    {.name = "s-base", .device_cache = "static-random", .placement = "device", .source = kSmoeLadder},
+    {.name = "s-ce", .device_cache = "score-window", .placement = "device", .source = kSmoeLadder},
+    {.name = "s-er",
+     .device_cache = "score-window",
+     .placement = "device",
+     .router = "smoe",
+     .source = kSmoeLadder},
+    {.name = "s-pre",
+     .device_cache = "score-window",
+     .placement = "device",
+     .router = "smoe",
+     .source = kSmoeLadder,
+     .missing = kNoPartialState},
+    {.name = "smoe",
+     .device_cache = "score-window",
+     .placement = "device",
+     .router = "smoe",
+     .source = "SMoE (arXiv 2508.18983); SPEC 5.2",
+     .missing = kNoPartialState},
+    {.name = "s-llamacpp", .device_cache = "static-layers", .placement = "layer-split", .source = "SPEC 2.7"},
     {.name = "s-moe-infinity",
      .device_cache = "eam",
      .placement = "device",

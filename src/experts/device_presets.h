@@ -1,5 +1,6 @@
-// Sets of policies for a host and a device side by side, each under one name: DALI, what it is compared with,
-// and ours. All compute the same, with the model's own routing. SPEC §3.7, §6.3 and §10 (G10, G11).
+// Sets of policies for a host and a device side by side, each under one name: DALI, SMoE, what they are
+// compared with, and ours. All compute the same, with the model's own routing, except those whose router is
+// lossy. SPEC §2.7, §3.7, §6.3 and §10 (G10, G11, G16).
 #pragma once
 
 #include <cstdint>
@@ -12,6 +13,7 @@ namespace sluice::experts {
 
 struct DevicePreset {
   std::string_view name, device_cache, placement;
+  std::string_view router = "exact";
   std::string_view prefetch = "none";       // to the device
   std::uint32_t prefetch_size = 0;          // experts of a layer, at most; 0: usual_prefetch_size()
   std::string_view prefill_placement = {};  // empty: as `placement`

@@ -100,6 +100,12 @@ constexpr CachePolicy kCaches[] = {
      .judges_events = true,
      .starts = true,
      .by_popularity = true},
+    {.name = "static-random",
+     .make = make_static_random_cache,
+     .source = "SMoE's base; SPEC 2.7",
+     .keeps = false,
+     .judges_events = true,
+     .starts = true},
 };
 
 constexpr RouterPolicy kRouters[] = {

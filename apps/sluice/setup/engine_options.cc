@@ -64,14 +64,15 @@ void find_popularity(const engine::PolicyPlan& chosen, UnusedRanks unused, engin
 }
 
 // Beside a device this router's text follows from measured costs, so these must be those of every start.
-void check_costs_are_kept(const EngineFlags& flags, const engine::EngineOptions& options) {
-  if (flags.router != "smoe" || flags.device.empty() || flags.device == "none" || options.profile ||
+void check_costs_are_kept(const EngineFlags& flags, const engine::PolicyPlan& chosen,
+                          const engine::EngineOptions& options) {
+  if (chosen.router->name != "smoe" || flags.device.empty() || flags.device == "none" || options.profile ||
       store::looks_like_store(flags.model))
     return;
   throw Error(ErrorKind::kUsage,
               "beside a device the router smoe chooses by what is there, which follows from measured costs; "
               "measured at each start, they would give another text each time")
-      .in(Setting::kRouter)
+      .in(flags.router.empty() ? Setting::kPreset : Setting::kRouter)
       .expected("costs from a file: " + Setting::kProfile + " FILE")
       .found("none, and this model is no store, which keeps them")
       .fix("measure once: sluice profile MODEL " + Setting::kDevice + " SPEC " + Setting::kOutput + " FILE");
@@ -106,7 +107,6 @@ engine::EngineOptions engine_options(const EngineFlags& flags, UnusedRanks unuse
     options.profile = kept_profile(flags);
     options.profile_if_it_fits = options.profile.has_value();
   }
-  check_costs_are_kept(flags, options);
   options.seed = flags.seed.value_or(0);
   options.router = flags.router;
   options.cache = flags.cache;
@@ -134,6 +134,7 @@ engine::EngineOptions engine_options(const EngineFlags& flags, UnusedRanks unuse
   set_max_loss(flags.slices, flags.model, options);
   options.popularity_name = flags.ranks_of;
   const engine::PolicyPlan chosen = chosen_policies(options);
+  check_costs_are_kept(flags, chosen, options);
   find_popularity(chosen, unused_ranks, options);
   check_played(flags, *chosen.router);
   check_residual(flags, chosen, options);

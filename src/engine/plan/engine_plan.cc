@@ -239,7 +239,7 @@ PolicyPlan choose_policies(const EngineOptions& options, bool packed_states, boo
   plan.precision = {options.precision == PrecisionMode::kFull ? preset.precision : options.precision,
                     options.critical};
   const PrecisionMode precision = plan.precision.mode;
-  plan.router = &experts::find_router(either(options.router, preset.router));
+  plan.router = &experts::find_router(either(options.router, of_device ? of_device->router : preset.router));
   plan.cache = &experts::find_cache(
       either(options.cache, sliced ? experts::usual_slice_cache(precision) : preset.cache));
   // Where the user chose nothing, prefetching uses the disk's idle time. Exceptions: a preset runs as its

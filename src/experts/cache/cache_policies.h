@@ -88,5 +88,6 @@ std::unique_ptr<Cache> make_score_window_cache(const CacheConfig& config);
 // cache_static.cc
 std::unique_ptr<Cache> make_static_layers_cache(const CacheConfig& config);
 std::unique_ptr<Cache> make_static_popular_cache(const CacheConfig& config);
+std::unique_ptr<Cache> make_static_random_cache(const CacheConfig& config);
 
 }  // namespace sluice::experts

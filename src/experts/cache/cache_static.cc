@@ -4,14 +4,16 @@
 // use, as offloading by a device map does. An expert comes in at its first use and takes the place of experts
 // of later layers that were used before it. SPEC §1.10, `z-accelerate`.
 //
-// Static-layers and static-popular are chosen before the first event and never change: whole layers, the last
-// ones first, as llama.cpp keeps them on a device; or the most used experts of each layer, as Fiddler does.
-// Without a start (CacheConfig::layers) they keep nothing. SPEC §3.7 and §10 (G11).
+// Static-layers, static-popular and static-random are chosen before the first event and never change: whole
+// layers, the last ones first, as llama.cpp keeps them on a device; the most used experts of each layer, as
+// Fiddler does; or experts that are drawn, SMoE's base. Without a start (CacheConfig::layers) they keep
+// nothing. SPEC §2.7, §3.7 and §10 (G11).
 #include <algorithm>
 #include <map>
 #include <numeric>
 
 #include "experts/cache/cache_policies.h"
+#include "experts/cache/drawn_start.h"
 #include "experts/cache/event_cache.h"
 
 namespace sluice::experts {
@@ -107,6 +109,18 @@ class StaticPopularCache final : public FixedSetCache {
   const std::vector<std::vector<double>> popularity_;
 };
 
+class StaticRandomCache final : public FixedSetCache {
+ public:
+  explicit StaticRandomCache(const CacheConfig& config) : FixedSetCache(config), config_(config) {}
+  void start(const ExpertSizes& sizes, Bytes capacity, std::vector<Placed>& out) override {
+    out = drawn_start(config_, sizes, capacity);
+  }
+  std::string name() const override { return "static-random"; }
+
+ private:
+  const CacheConfig config_;
+};
+
 }  // namespace
 
 std::unique_ptr<Cache> make_static_cache(const CacheConfig& config) {
@@ -117,6 +131,9 @@ std::unique_ptr<Cache> make_static_layers_cache(const CacheConfig& config) {
 }
 std::unique_ptr<Cache> make_static_popular_cache(const CacheConfig& config) {
   return std::make_unique<StaticPopularCache>(config);
+}
+std::unique_ptr<Cache> make_static_random_cache(const CacheConfig& config) {
+  return std::make_unique<StaticRandomCache>(config);
 }
 
 }  // namespace sluice::experts

@@ -45,5 +45,34 @@ TEST(StaticCache, HoldsTheFirstLayersInTheEnd) {
   }
 }
 
+// Drawn by the seed, for each layer its share; what is used changes nothing.
+TEST(StaticRandomCache, KeepsWhatWasDrawn) {
+  constexpr std::uint16_t kLayers = 3, kExperts = 8, kSlots = 3;
+  const TenBytesEach sizes;
+  std::set<std::set<ExpertId>> drawn;
+  for (std::uint64_t seed = 0; seed < 4; ++seed) {
+    CacheConfig config{.seed = seed};
+    config.layers = {0, kLayers, kExperts};
+    Residency cache(make_cache("static-random", config), sizes, Bytes{kLayers} * kSlots * 10);
+    cache.start();
+    const auto there = [&] {
+      std::set<ExpertId> ids;
+      for (const Placed& placed : cache.resident()) ids.insert(placed.id);
+      return ids;
+    };
+    const std::set<ExpertId> first = there();
+    for (std::uint16_t layer = 0; layer < kLayers; ++layer)
+      EXPECT_EQ(std::ranges::count(first, layer, &ExpertId::layer), kSlots);
+    for (std::uint16_t e = 0; e < kExperts; ++e) {
+      const EventOutcome& outcome = cache.on_event(std::vector<ExpertId>{{1, e}});
+      EXPECT_EQ(outcome.hits.size(), first.contains({1, e}) ? 1u : 0u);
+      EXPECT_TRUE(outcome.evicted.empty());
+    }
+    EXPECT_EQ(there(), first);
+    drawn.insert(first);
+  }
+  EXPECT_GT(drawn.size(), 2u);
+}
+
 }  // namespace
 }  // namespace sluice::experts

@@ -42,6 +42,22 @@ experts::ExpertCosts costs() {
                      .row = .0625}};
 }
 
+// With logits by which the recorded experts are the best: one more each than the last.
+RoutedSteps with_logits(RoutedSteps steps) {
+  std::mt19937_64 random(kSeed);
+  steps.logits = true;
+  for (RoutedStep& step : steps.steps)
+    for (RoutedLayer& layer : step.layers)
+      for (std::uint32_t t = 0; t < layer.tokens(); ++t) {
+        const std::size_t first = layer.logits.size();
+        for (std::uint32_t e = 0; e < steps.experts; ++e)
+          layer.logits.push_back(static_cast<float>(random() % 1000) * 1e-3f);
+        for (std::uint32_t c = layer.begin[t]; c < layer.begin[t + 1]; ++c)
+          layer.logits[first + layer.choices[c].expert] += 1;
+      }
+  return steps;
+}
+
 TEST(HybridReplay, AllOnTheDeviceIsTheReplayOfItsCache) {
   const RoutedSteps steps = made_up(10);
   for (const char* cache : {"lru", "fifo", "lfu", "none"})
@@ -79,7 +95,7 @@ TEST(HybridReplay, AllOnTheHostTakesTheSumOfItsExperts) {
 
 TEST(HybridReplay, EveryPresetRunsAndRepeats) {
   MadeUpTrace trace(kSeed, 160, 10);  // `eam` has to see 128 steps
-  RoutedSteps steps = read_routed_steps(trace);
+  RoutedSteps steps = with_logits(read_routed_steps(trace));
   assume_predictions(.7, kSeed, steps);
   const experts::ExpertTransitions transitions = count_transitions(steps);
   int ran = 0;
@@ -93,7 +109,8 @@ TEST(HybridReplay, EveryPresetRunsAndRepeats) {
       continue;
     }
     EXPECT_EQ(&experts::find_device_preset(preset.name), &preset);
-    HybridSettings settings{.placement = std::string(preset.placement),
+    HybridSettings settings{.router = std::string(preset.router),
+                            .placement = std::string(preset.placement),
                             .prefill_placement = std::string(preset.prefill_placement),
                             .prefill_from = preset.prefill_from,
                             .device_cache = std::string(preset.device_cache),
@@ -112,6 +129,7 @@ TEST(HybridReplay, EveryPresetRunsAndRepeats) {
     EXPECT_GT(found.decode.seconds, 0);
     EXPECT_GE(found.decode.seconds, found.decode.counts.moe);
     EXPECT_LE(found.start, 15u);
+    EXPECT_EQ(found.changes.substituted > 0, experts::find_router(preset.router).lossy);
     const experts::PrefetchCounts& ahead = found.decode.counts.prefetch;
     EXPECT_EQ(ahead.sent > 0, preset.prefetch != "none");
     EXPECT_EQ(ahead.sent, ahead.used + ahead.kept + ahead.wasted);
@@ -198,22 +216,6 @@ TEST(HybridReplay, APredictionIsOnTheClock) {
               1e-6);  // not of the last
 }
 
-// With logits by which the recorded experts are the best: one more each than the last.
-RoutedSteps with_logits(RoutedSteps steps) {
-  std::mt19937_64 random(kSeed);
-  steps.logits = true;
-  for (RoutedStep& step : steps.steps)
-    for (RoutedLayer& layer : step.layers)
-      for (std::uint32_t t = 0; t < layer.tokens(); ++t) {
-        const std::size_t first = layer.logits.size();
-        for (std::uint32_t e = 0; e < steps.experts; ++e)
-          layer.logits.push_back(static_cast<float>(random() % 1000) * 1e-3f);
-        for (std::uint32_t c = layer.begin[t]; c < layer.begin[t + 1]; ++c)
-          layer.logits[first + layer.choices[c].expert] += 1;
-      }
-  return steps;
-}
-
 TEST(HybridReplay, SmoeChoosesByTheRecordedLogits) {
   const RoutedSteps steps = with_logits(made_up(10));
   HybridSettings settings{
@@ -241,6 +243,25 @@ TEST(HybridReplay, SmoeChoosesByTheRecordedLogits) {
   EXPECT_EQ(smoe.decode.own.active, exact.decode.own.active);
   EXPECT_LT(smoe.decode.own.resident, smoe.decode.counts.resident);
   EXPECT_LT(smoe.decode.seconds, exact.decode.seconds);
+}
+
+// Each rung of SMoE's ladder finds more on the device than the one before.
+TEST(HybridReplay, TheRungsOfSmoeFindMoreAndMore) {
+  const RoutedSteps steps = with_logits(made_up(10));
+  double last = 0;
+  for (const char* name : {"s-base", "s-ce", "s-er"}) {
+    const experts::DevicePreset& preset = experts::find_device_preset(name);
+    const HybridResult found = replay_hybrid(steps, {.router = std::string(preset.router),
+                                                     .placement = std::string(preset.placement),
+                                                     .device_cache = std::string(preset.device_cache),
+                                                     .slots = 4,
+                                                     .costs = costs()});
+    EXPECT_EQ(found.decode.counts.assigned, found.decode.counts.active) << "what is missing is copied there";
+    EXPECT_GT(found.decode.counts.a_hit(), last) << name;
+    last = found.decode.counts.a_hit();
+    EXPECT_EQ(found.decode.counts.loads == 0, preset.device_cache == "static-random") << name;
+  }
+  for (const char* name : {"s-pre", "smoe"}) EXPECT_THROW(experts::find_device_preset(name), Error) << name;
 }
 
 // A model that limits its selection records other experts than the best ones.

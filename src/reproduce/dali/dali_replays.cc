@@ -28,6 +28,7 @@ DaliSystem dali_system(const DaliModel& model, const std::string& preset, std::u
   const experts::DevicePreset& found = experts::find_device_preset(preset);
   DaliSystem system{.name = preset, .settings = {}, .guess = guess_of(found.prefetch)};
   lab::HybridSettings& settings = system.settings;
+  settings.router = found.router;
   settings.placement = found.placement;
   settings.prefill_placement = found.prefill_placement;
   settings.prefill_from = found.prefill_from;

@@ -135,7 +135,7 @@ void hybrid_replay(const HybridRequest& request, const HybridFlags& flags) {
         unfinished->keep();
       }
     } catch (Error& error) {
-      blame_preset(error, row, flags);
+      blame_preset(error, row, request, flags);
       throw;
     }
   warn_of_own_rules(request, rows);

@@ -149,7 +149,7 @@ std::vector<HybridRow> hybrid_rows(const HybridRequest& request, const HybridFla
             if (!flags.tiers.empty()) settings.tiers = experts::parse_tiers(flags.tiers);
             settings.packed_copies = machine.packed;
             settings.costs = machine.costs;
-            settings.router = request.router.empty() ? "exact" : request.router;
+            settings.router = request.router.empty() ? preset.router : request.router;
             settings.smoe = request.smoe;
             settings.seed = request.seed;
             rows.push_back(std::move(row));
@@ -200,14 +200,16 @@ void check_hybrid_effects(const HybridRequest& request, const HybridFlags& flags
   }
 }
 
-void blame_preset(Error& error, const HybridRow& row, const HybridFlags& flags) {
+void blame_preset(Error& error, const HybridRow& row, const HybridRequest& request,
+                  const HybridFlags& flags) {
   const struct {
     Setting setting;
     const std::string &flag, &policy;
     std::string_view kind;
   } all[] = {{Setting::kDeviceCache, flags.caches, row.settings.device_cache, "device cache"},
              {Setting::kPlacement, flags.placement, row.settings.placement, "placement"},
-             {Setting::kPrefetch, flags.prefetch, row.settings.prefetch, "prefetch"}};
+             {Setting::kPrefetch, flags.prefetch, row.settings.prefetch, "prefetch"},
+             {Setting::kRouter, request.router, row.settings.router, "router"}};
   for (const auto& [setting, flag, policy, kind] : all)
     if (flag.empty() && error.where() == std::string_view(setting))
       error.in(Setting::kPreset).found(fmt::format("{}, whose {} is {}", row.preset, kind, policy));

@@ -51,6 +51,6 @@ void check_hybrid_effects(const HybridRequest& request, const HybridFlags& flags
 // Whether the row's router changes routing: the text would not be the model's own.
 bool is_lossy(const HybridRow& row);
 // An error about a policy that the row's preset chose, not a flag, is about that preset.
-void blame_preset(Error& error, const HybridRow& row, const HybridFlags& flags);
+void blame_preset(Error& error, const HybridRow& row, const HybridRequest& request, const HybridFlags& flags);
 
 }  // namespace sluice::app
