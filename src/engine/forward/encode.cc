@@ -72,7 +72,6 @@ bool encode_input(const ForwardParts& parts, const models::EncoderForward& encod
         .found(std::to_string(tokens.size()));
 
   Stopwatch watch;
-  parts.statistics.kind = StepKind::kPrompt;
   const SequenceSpan whole{&sequence, 0, tokens.size()};
   const Step step{tokens, {&whole, 1}, 0};
   parts.moe.begin_step(step);
@@ -104,7 +103,7 @@ bool encode_input(const ForwardParts& parts, const models::EncoderForward& encod
     forget.sequence = nullptr;
     parts.moe.end_step();
   }
-  ExpertStatistics& count = parts.statistics.now();
+  ExpertStatistics& count = parts.statistics.of(StepKind::kPrompt);
   count.steps += (tokens.size() + parts.chunk - 1) / parts.chunk;
   count.tokens += tokens.size();
   count.seconds += watch.seconds();

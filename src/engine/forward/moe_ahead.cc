@@ -30,7 +30,7 @@ void MoeBlock::look_ahead(std::size_t layer, Role norm, const Step& step, const 
   const std::span<const experts::PartRequest> wanted =
       decider_->look_ahead(predict(kind, layer, norm, step, w, computed));
   if (!decider_->prefetches_to_device()) expect_inputs(kind, layer, step.tokens.size(), w);
-  statistics_.now().policy_s += deciding.lap();
+  counts().policy_s += deciding.lap();
   store_.prefetch(wanted);
 }
 
@@ -42,7 +42,7 @@ void MoeBlock::look_ahead_on_device(std::size_t layer, Role norm, const Step& st
       decider_->look_ahead_on_device(predict(kind, layer, norm, step, w, false));
   expect_inputs(kind, layer, step.tokens.size(), w);
   for (const experts::PartRequest& one : wanted) ahead_.push_back(one.id);
-  statistics_.now().policy_s += deciding.lap();
+  counts().policy_s += deciding.lap();
 }
 
 const experts::ScoresView* MoeBlock::predict(experts::PredictorKind kind, std::size_t layer, Role norm,

@@ -35,6 +35,7 @@ MoeBlock::MoeBlock(kernels::Ops& ops, const kernels::Context& host, const model:
 
 void MoeBlock::begin_step(const Step& step) {
   if (decider_ == nullptr) return;
+  kind_ = step.kind();
   describe_spans(step, spans_);
   decider_->begin_step(spans_);
   input_prediction_.forget();
@@ -45,6 +46,7 @@ void MoeBlock::begin_step(const Step& step) {
 
 void MoeBlock::resume_step(const Step& step) {
   if (decider_ == nullptr) return;
+  kind_ = step.kind();
   describe_spans(step, spans_);
   decider_->resume_step(spans_);
   input_prediction_.forget();
@@ -99,7 +101,7 @@ void MoeBlock::run(std::size_t layer, Role norm, const Step& step, const Workspa
   event.store = nullptr;
   if (!ops_.on_host()) send_rows(w);
   combine(decision.routing, w);
-  statistics_.now().moe_s += moe_watch_.lap();
+  counts().moe_s += moe_watch_.lap();
   look_ahead(layer, norm, step, w, true);
   show_ahead(layer, norm, step, w, true);
 }
@@ -115,7 +117,7 @@ const experts::LayerDecision& MoeBlock::decide(std::size_t layer, const Step& st
   if (observer_ != nullptr) observer_->on_routing(scores, routing);
   Stopwatch deciding;
   const experts::LayerDecision& decision = decider_->decide();
-  statistics_.now().policy_s += deciding.lap();
+  counts().policy_s += deciding.lap();
   if (!decision.is_low.empty()) statistics_.low_tokens += scores.tokens;
   statistics_.low_share += decision.low_share;
   rows_.group(routing, {decision.experts, decision.tokens}, scores.experts);
@@ -128,7 +130,7 @@ const experts::LayerDecision& MoeBlock::decide(std::size_t layer, const Step& st
 
 void MoeBlock::begin_fetch(std::size_t layer, const experts::LayerDecision& decision) {
   const experts::EventOutcome& outcome = *decision.outcome;
-  ExpertStatistics& count = statistics_.now();
+  ExpertStatistics& count = counts();
   count.accesses += decision.experts.size();
   count_found(outcome);
   if (device_ != nullptr) {
@@ -164,7 +166,7 @@ void MoeBlock::fetch_lost() {
 }
 
 void MoeBlock::count_found(const experts::EventOutcome& outcome) {
-  ExpertStatistics& count = statistics_.now();
+  ExpertStatistics& count = counts();
   const experts::LayerPolicies& policies = decider_->policies();
   if (policies.sliced())
     return count.slices.add(outcome, store_.sizes(), experts::least_parts(policies.precision.mode),
@@ -244,7 +246,7 @@ void MoeBlock::finish_device() {
     if (kernels::is_damaged_weight(error)) throw_damage_on_device(error);
     throw;
   }
-  statistics_.now().device_wait_s += waiting.lap();
+  counts().device_wait_s += waiting.lap();
 }
 
 void MoeBlock::combine(const experts::Routing& routing, const Workspace& w) {

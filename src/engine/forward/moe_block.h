@@ -69,6 +69,7 @@ class MoeBlock {
   // Has those experts fetched to the host that the device was decided to have and lacks.
   void fetch_lost();
   void count_found(const experts::EventOutcome& outcome);
+  ExpertStatistics& counts() { return statistics_.of(kind_); }  // of steps such as the running one
   void show_inputs(std::size_t layer, std::size_t tokens, const Workspace& w);  // to the observer
   // Arranges w.normed in the forms that only experts read.
   void arrange_for_experts(std::size_t tokens, const Workspace& w);
@@ -128,6 +129,7 @@ class MoeBlock {
   const DenseWeights& weights_;
   fetch::ExpertStore& store_;
   Statistics& statistics_;
+  StepKind kind_ = StepKind::kPrompt;  // of the running step
   experts::LayerDecider* decider_ = nullptr;
   RoutingObserver* observer_ = nullptr;
   fetch::Timeline* timeline_ = nullptr;

@@ -61,7 +61,6 @@ Pass Passes::begin(const Step& step) {
 void Passes::take_turn(const Pass& pass) {
   if (open_ > 1) parts_.experts.prefetch({});
   last_ = pass.number_;
-  parts_.statistics.kind = pass.step_.kind();
 }
 
 void Passes::enter(Pass& pass) {
@@ -92,7 +91,7 @@ void Passes::finish(Pass& pass, const LogitSink& sink) {
   for (const SequenceSpan& span : pass.step_.spans) span.sequence->advance(span.tokens);
   parts_.moe.end_step();
   leave(pass);
-  ExpertStatistics& count = parts_.statistics.now();
+  ExpertStatistics& count = parts_.statistics.of(pass.step_.kind());
   count.steps += 1;
   count.tokens += pass.step_.tokens.size();
   pass.counts_.add_to(count);

@@ -40,7 +40,6 @@ struct ExpertStatistics {
 
 struct Statistics {
   ExpertStatistics prefill, decode;
-  StepKind kind = StepKind::kPrompt;  // of the running step
   // For experts in slices, without prompts: tokens (a token counts once in each sparse layer), and the sum of
   // the shares of their weights that were computed at low precision.
   std::uint64_t low_tokens = 0;
@@ -51,7 +50,7 @@ struct Statistics {
   // Events for which nothing was read ahead, because read-ahead had cost more than it saved.
   std::uint64_t prefetch_paused = 0;
 
-  ExpertStatistics& now() { return kind == StepKind::kPrompt ? prefill : decode; }
+  ExpertStatistics& of(StepKind kind) { return kind == StepKind::kPrompt ? prefill : decode; }
   ExpertStatistics total() const;
 };
 
