@@ -83,9 +83,9 @@ ReadForecast forecast_reads(const RunReport& run) {
     forecast.in_vain = all / sequences - forecast.needed;
     return forecast;
   }
-  if (run.policies.prefetch->name == "none") forecast.in_vain = 0;
+  if (!run.policies.prefetch->prefetches) forecast.in_vain = 0;
   // The first sparse layer is not read ahead of.
-  if (run.policies.prefetch->name == "stream")
+  if (run.policies.prefetch->guesses_known)
     forecast.in_vain = std::max(0.0, layers - 1) * named_by_stream({f, missing}).wrong / sequences;
   return forecast;
 }

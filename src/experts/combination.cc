@@ -15,15 +15,17 @@ namespace {
 }
 
 // A limit on the loss holds only where the guard is asked before anything is changed.
-void check_loss_limit(const Combination& combination, std::string_view rule) {
+// `rule`: the router that changes the selection; null: none does.
+void check_loss_limit(const Combination& combination, const RouterPolicy* rule) {
   if (combination.family != Family::kSliced) {
     refuse("losses are calibrated only for models in slices", Setting::kMaxLoss, "a model without slices",
            "pack the model in slices, or leave " + Setting::kMaxLoss + " out");
   }
-  if (!rule.empty() && (rule != "cache-prior" || combination.constraint != ConstraintMode::kHard)) {
+  if (rule != nullptr &&
+      (rule->rules != RouterRules::kLambda || combination.constraint != ConstraintMode::kHard)) {
     refuse(
         "a limit on the loss counts replaced experts, which only cache-prior under the constraint hard does",
-        Setting::kRouter, std::string(rule),
+        Setting::kRouter, std::string(rule->name),
         "leave " + Setting::kRouter + " and " + Setting::kConstraint + " out");
   }
   if (combination.slices != nullptr && combination.slices->rules.lsb_miss != LsbMiss::kFetch &&
@@ -136,25 +138,27 @@ void check_combination(const Combination& combination) {
     }
   }
 
-  std::string_view rule;  // the selected rule that changes the selection
+  const RouterPolicy* rule = nullptr;  // the router that changes the selection
   for (std::string_view name : combination.routers) {
-    if (!find_router(name).lossy) continue;
-    if (!rule.empty() && rule != name) {
+    const RouterPolicy& router = find_router(name);
+    if (!router.lossy) continue;
+    if (rule != nullptr && rule != &router) {
       refuse("a run can have only one selection rule", Setting::kRouter,
-             std::string(rule) + " and " + std::string(name), "choose one");
+             std::string(rule->name) + " and " + std::string(router.name), "choose one");
     }
-    rule = name;
+    rule = &router;
   }
-  if (combination.constraint != ConstraintMode::kNone && rule.empty()) {
+  const bool limited = combination.constraint != ConstraintMode::kNone;
+  if (limited && rule == nullptr) {
     refuse("a limit on misses replaces experts, which the router exact does not allow", Setting::kConstraint,
            std::string(constraint_name(combination.constraint)),
            "add " + Setting::kRouter + " cache-prior, or give " + Setting::kConstraint + " none");
   }
-  if (combination.constraint != ConstraintMode::kNone && find_router(rule).scripted) {
+  if (limited && rule->scripted) {
     refuse("a limit on misses changes the selection, which the router recorded does not allow",
-           Setting::kRouter, std::string(rule), "use the router cache-prior, or no limit");
+           Setting::kRouter, std::string(rule->name), "use the router cache-prior, or no limit");
   }
-  if (combination.constraint != ConstraintMode::kNone && rule == "smoe") {
+  if (limited && rule->rules == RouterRules::kSmoe) {
     refuse("a limit on misses and the router smoe both replace experts", Setting::kConstraint,
            std::string(constraint_name(combination.constraint)),
            "use the router cache-prior, or give " + Setting::kConstraint + " none");
@@ -162,9 +166,9 @@ void check_combination(const Combination& combination) {
   if (combination.loss_limited) check_loss_limit(combination, rule);
   const bool by_lambda =
       combination.constraint == ConstraintMode::kBoost || combination.constraint == ConstraintMode::kAdaptive;
-  if (by_lambda && rule != "cache-prior") {
-    refuse("this constraint works by lambda, which only cache-prior has", Setting::kRouter, std::string(rule),
-           "use the router cache-prior, or the constraint hard");
+  if (by_lambda && rule->rules != RouterRules::kLambda) {
+    refuse("this constraint works by lambda, which only cache-prior has", Setting::kRouter,
+           std::string(rule->name), "use the router cache-prior, or the constraint hard");
   }
 }
 

@@ -121,7 +121,7 @@ bool is_device_preset(std::string_view name) {
 }
 
 const Preset& host_preset(std::string_view name) {
-  return find_preset(is_device_preset(name) ? "auto" : name);
+  return is_device_preset(name) ? usual_preset() : find_preset(name);
 }
 
 const DevicePreset& find_device_preset(std::string_view name) {

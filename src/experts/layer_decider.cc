@@ -46,7 +46,7 @@ class BesideDevice final : public ResidencyView {
 LayerDecider::LayerDecider(LayerPolicies policies, const SparseShape& shape)
     : policies_(std::move(policies)),
       shape_(shape),
-      switch_(policies_.prefetch && policies_.prefetch->name() != "none") {
+      switch_(policies_.prefetch && policies_.prefetch->prefetches()) {
   const std::size_t host = policies_.residencies.size();
   SLUICE_CHECK(host == 1 || host == shape.layers);
   if (!policies_.device) return;

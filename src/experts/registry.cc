@@ -1,5 +1,6 @@
 #include "experts/registry.h"
 
+#include <algorithm>
 #include <string>
 
 #include "base/error.h"
@@ -110,9 +111,22 @@ constexpr CachePolicy kCaches[] = {
 
 constexpr RouterPolicy kRouters[] = {
     {.name = "exact", .make = make_exact_router, .source = "the model's own; SPEC 0"},
-    {.name = "cache-prior", .make = make_cache_prior_router, .source = kCacheAware, .lossy = true},
-    {.name = "cumsum", .make = make_cumsum_router, .source = kCacheAware, .lossy = true},
-    {.name = "smoe", .make = make_smoe_router, .source = kSmoe, .lossy = true, .joint = true},
+    {.name = "cache-prior",
+     .make = make_cache_prior_router,
+     .source = kCacheAware,
+     .lossy = true,
+     .rules = RouterRules::kLambda},
+    {.name = "cumsum",
+     .make = make_cumsum_router,
+     .source = kCacheAware,
+     .lossy = true,
+     .rules = RouterRules::kShare},
+    {.name = "smoe",
+     .make = make_smoe_router,
+     .source = kSmoe,
+     .lossy = true,
+     .joint = true,
+     .rules = RouterRules::kSmoe},
     {.name = "recorded",
      .make = make_recorded_router,
      .source = "ours, for benchmarks",
@@ -121,15 +135,24 @@ constexpr RouterPolicy kRouters[] = {
 };
 
 constexpr PrefetchPolicy kPrefetches[] = {
-    {.name = "none", .make = make_none_prefetch, .source = "SPEC 5.2"},
+    {.name = "none", .make = make_none_prefetch, .source = "SPEC 5.2", .prefetches = false},
     {.name = "all-next", .make = make_all_next_prefetch, .source = "SPEC 1.10"},
     {.name = "eam", .make = make_eam_prefetch, .source = kMoeInfinity},
-    {.name = "stream", .make = make_stream_prefetch, .source = "ours, after SPEC 2.3", .alias = "lookahead"},
-    {.name = "raw", .make = make_raw_prefetch, .source = "HybriMoE (arXiv 2504.05897); SPEC 3.4"},
+    {.name = "stream",
+     .make = make_stream_prefetch,
+     .source = "ours, after SPEC 2.3",
+     .predictor = PredictorKind::kStream,
+     .guesses_known = true,
+     .alias = "lookahead"},
+    {.name = "raw",
+     .make = make_raw_prefetch,
+     .source = "HybriMoE (arXiv 2504.05897); SPEC 3.4",
+     .predictor = PredictorKind::kGateInput},
     {.name = "dali-residual",
      .make = make_dali_residual_prefetch,
      .source = "DALI eq. 10, 11; SPEC 3.4",
-     .needs = PrefetchNeeds::kResidual},
+     .needs = PrefetchNeeds::kResidual,
+     .predictor = PredictorKind::kResidual},
     {.name = "stat",
      .make = make_stat_prefetch,
      .source = "EdgeMoE; SPEC 3.4",
@@ -194,7 +217,8 @@ constexpr Preset kPresets[] = {
      .prefetch = "none",
      .scheduler = "serial",
      .placement = "cpu",
-     .source = "whole experts, of which the least recently used leaves"},
+     .source = "whole experts, of which the least recently used leaves",
+     .usual = true},
     zip_preset("zipmoe", "zip-pools", PoolSharing::kPlanned),
     zip_preset("z-C+P", "zip-pools", PoolSharing::kPlanned),
     zip_preset("z-C", "zip-pools", PoolSharing::kEqual),
@@ -261,6 +285,7 @@ std::span<const PrefetchPolicy> prefetch_policies() { return kPrefetches; }
 std::span<const SchedulerPolicy> scheduler_policies() { return kSchedulers; }
 std::span<const PlacementPolicy> placement_policies() { return kPlacements; }
 std::span<const Preset> presets() { return kPresets; }
+const Preset& usual_preset() { return *std::ranges::find_if(kPresets, &Preset::usual); }
 
 const CachePolicy& find_cache(std::string_view name) { return find(cache_policies(), Setting::kCache, name); }
 const RouterPolicy& find_router(std::string_view name) {

@@ -14,14 +14,15 @@
 
 namespace sluice::experts {
 
-class Cache;            // cache/cache.h
-struct CacheConfig;     // cache/cache_policies.h
-class Placement;        // placement/placement.h
-class Prefetch;         // prefetch/prefetch.h
-struct PrefetchConfig;  // prefetch/prefetch.h
-class Router;           // routing/router.h
-struct RouterConfig;    // routing/router_config.h
-class Scheduler;        // schedule/scheduler.h
+class Cache;                              // cache/cache.h
+struct CacheConfig;                       // cache/cache_policies.h
+class Placement;                          // placement/placement.h
+class Prefetch;                           // prefetch/prefetch.h
+enum class PredictorKind : std::uint8_t;  // prefetch/prefetch.h
+struct PrefetchConfig;                    // prefetch/prefetch.h
+class Router;                             // routing/router.h
+struct RouterConfig;                      // routing/router_config.h
+class Scheduler;                          // schedule/scheduler.h
 
 // Which of the router's scores a cache goes by; without them it would be another policy.
 enum class CacheScores : std::uint8_t {
@@ -53,6 +54,14 @@ struct CachePolicy {
   CacheScores scores = CacheScores::kNone;
 };
 
+// By which rules of RouterConfig a router changes the selection.
+enum class RouterRules : std::uint8_t {
+  kNone,
+  kLambda,  // CacheAwareRules::lambda
+  kShare,   // CacheAwareRules::p
+  kSmoe,    // SmoeRules
+};
+
 struct RouterPolicy {
   std::string_view name;
   std::unique_ptr<Router> (*make)(const RouterConfig&);
@@ -61,6 +70,7 @@ struct RouterPolicy {
   bool joint = false;  // chooses for all tokens of a step together: what a token gets depends on the others
   // Plays RouterConfig::script, in prompts, too: for benchmarks. What it does depends on no residency.
   bool scripted = false;
+  RouterRules rules = RouterRules::kNone;
 };
 
 // What a prefetch must have been told of other text before it can predict anything.
@@ -75,6 +85,10 @@ struct PrefetchPolicy {
   std::unique_ptr<Prefetch> (*make)(const PrefetchConfig&);
   std::string_view source;
   PrefetchNeeds needs = PrefetchNeeds::kNothing;
+  PredictorKind predictor{};  // Prefetch::predictor()
+  bool prefetches = true;     // Prefetch::prefetches()
+  bool guesses_known =
+      false;  // how many of its guesses are right is known beforehand: plans count the others
   std::string_view alias = {};  // an older name, found as well
 };
 
@@ -103,6 +117,7 @@ struct Preset {
   std::string_view source = {};  // paper and section
   bool whole_layers = false;     // fetches all experts of a layer, whatever the routing
   bool synchronous = false;      // one expert at a time: first read, then computed
+  bool usual = false;            // what there is where nobody names a preset
   // Knows no compressed experts: reads a model that is stored whole, if there is one.
   bool whole_experts = false;
   // For models in slices: a precision other than kFull, and how misses are limited.
@@ -117,6 +132,7 @@ std::span<const PrefetchPolicy> prefetch_policies();
 std::span<const SchedulerPolicy> scheduler_policies();
 std::span<const PlacementPolicy> placement_policies();
 std::span<const Preset> presets();
+const Preset& usual_preset();
 
 // Error(kUsage) that lists the known names; of a placement it names the setting that asks for it.
 const CachePolicy& find_cache(std::string_view name);

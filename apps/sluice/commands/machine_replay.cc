@@ -123,6 +123,7 @@ Json phase_json(const lab::MachinePhase& phase) {
 Json row_json(const Row& row) {
   const lab::MachineReplayResult& result = row.result;
   const lab::MachineReplaySettings& settings = row.settings;
+  const experts::RouterRules rules = experts::find_router(settings.router).rules;
   return {{"slices", codec::slice_bits_text(row.bits)},
           {"memory", settings.memory},
           {"msb_bytes", settings.bytes.msb},
@@ -137,8 +138,8 @@ Json row_json(const Row& row) {
           {"hbn_miss_rate", result.accounted.rate()},
           {"replaced", result.replaced},
           {"violations", result.violations},
-          {"lambda", settings.router == "cache-prior" ? Json(result.lambda) : Json()},
-          {"alpha", settings.router == "smoe" ? Json(settings.smoe.alpha) : Json()},
+          {"lambda", rules == experts::RouterRules::kLambda ? Json(result.lambda) : Json()},
+          {"alpha", rules == experts::RouterRules::kSmoe ? Json(settings.smoe.alpha) : Json()},
           {"routing",
            {{"tokens", result.changes.tokens},
             {"changed_tokens", result.changes.changed_tokens},

@@ -301,6 +301,13 @@ void run_slices(const Options& options) {
       100 * result.account.rate()));
 }
 
+// False for the name of no router, too.
+bool routes_beside_device(std::string_view router) {
+  return std::ranges::any_of(experts::router_policies(), [&](const experts::RouterPolicy& policy) {
+    return policy.name == router && (!policy.lossy || policy.rules == experts::RouterRules::kSmoe);
+  });
+}
+
 // Whether the flags ask for a host and a device; then nothing else may be asked for.
 bool is_hybrid(const Options& options) {
   const std::string first = options.machine.machine.substr(0, options.machine.machine.find(','));
@@ -321,8 +328,7 @@ bool is_hybrid(const Options& options) {
         .found("flags of another kind of replay")
         .fix("leave out " + Setting::kProfile + ", " + Setting::kMemoryExperts + ", " + Setting::kSlices +
              " and " + Setting::kShape);
-  if (!options.machine.router.empty() && options.machine.router != "exact" &&
-      options.machine.router != "smoe")
+  if (!options.machine.router.empty() && !routes_beside_device(options.machine.router))
     throw Error(ErrorKind::kUsage,
                 "a replay with a device takes the routing as it was recorded, or routes by smoe")
         .in(Setting::kRouter)

@@ -185,7 +185,7 @@ void timed_replay(const TimedRequest& request, const TimedFlags& flags) {
   std::vector<std::string> presets;
   if (flags.presets == "all") {
     for (const experts::Preset& preset : experts::presets())
-      if (preset.name != "auto" && !preset.sliced())  // auto is one of the others, depending on the store
+      if (!preset.usual && !preset.sliced())  // auto is one of the others, depending on the store
         presets.emplace_back(preset.name);
   } else {
     presets = split_list(flags.presets, Setting::kPreset);

@@ -31,7 +31,9 @@ void check_effects(const SliceFlags& flags, const engine::EngineOptions& options
   const bool low = precision == experts::PrecisionMode::kLow;
   const bool counted = options.critical.kind == CriticalRule::Kind::kFixedTopC;
   const bool by_slices = chosen.cache->sliced;
-  const bool smoe = chosen.router->name == "smoe";
+  using experts::RouterRules;
+  const RouterRules rules = chosen.router->rules;
+  const bool smoe = rules == RouterRules::kSmoe;
   const bool adaptive = chosen.limits.mode == ConstraintMode::kAdaptive;
   const InitialSlices initial = options.slices.initial;
   const struct {
@@ -58,10 +60,9 @@ void check_effects(const SliceFlags& flags, const engine::EngineOptions& options
        flags.constraint.empty()
            ? Setting::kPreset + " slicemoe, or " + Setting::kConstraint + " hard or adaptive"
            : Setting::kConstraint + " hard or adaptive"},
-      {Setting::kLambda, !flags.lambda.empty(), chosen.router->name == "cache-prior",
-       "the router cache-prior"},
+      {Setting::kLambda, !flags.lambda.empty(), rules == RouterRules::kLambda, "the router cache-prior"},
       {Setting::kEta, !flags.eta.empty(), adaptive, Setting::kConstraint + " adaptive"},
-      {Setting::kCumsumP, !flags.p.empty(), chosen.router->name == "cumsum", Setting::kRouter + " cumsum"},
+      {Setting::kCumsumP, !flags.p.empty(), rules == RouterRules::kShare, Setting::kRouter + " cumsum"},
       {Setting::kAlpha, !flags.alpha.empty(), smoe, Setting::kRouter + " smoe"},
       {Setting::kMerge, !flags.merge.empty(), smoe, Setting::kRouter + " smoe"},
       {Setting::kRenorm, !flags.renorm.empty(), smoe, Setting::kRouter + " smoe"},

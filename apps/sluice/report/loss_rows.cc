@@ -66,7 +66,7 @@ std::string contract_line(const engine::RunReport& run) {
 
 // The router, and the number that decides how much it changes.
 std::string router_text(const engine::PolicyPlan& policies) {
-  if (policies.router->name != "smoe") return std::string(policies.router->name);
+  if (policies.router->rules != experts::RouterRules::kSmoe) return std::string(policies.router->name);
   return fmt::format("smoe, alpha {:.4g} (uncalibrated)", policies.smoe.alpha);
 }
 

@@ -149,7 +149,7 @@ Json losses_json(const engine::RunReport& run) {
                      {"changed_tokens", routing.changed_tokens},
                      {"substituted", routing.substituted},
                      {"mass_lost", routing.mass_lost}};
-  if (run.policies.router->name == "smoe") {
+  if (run.policies.router->rules == experts::RouterRules::kSmoe) {
     json["routing"]["alpha"] = run.policies.smoe.alpha;
     json["routing"]["calibrated"] = false;  // nobody has measured what alpha costs this model
     if (run.device != nullptr)

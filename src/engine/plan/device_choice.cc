@@ -119,7 +119,7 @@ std::optional<DeviceChoice> device_of(const EngineOptions& options, const ModelF
 
 std::uint32_t prefetch_size_of(const EngineOptions& options, const PolicyPlan& policies,
                                const ModelFacts& facts) {
-  if (policies.prefetch->name == "none") {
+  if (!policies.prefetch->prefetches) {
     if (!options.prefetch_size) return 0;
     throw Error(ErrorKind::kUsage, "nothing is prefetched")
         .in(Setting::kPrefetchSize)

@@ -67,6 +67,7 @@ class Prefetch {
   // computed, because the stream then has all of it: the later answer replaces the earlier one.
   virtual void propose(const LayerState& state, std::vector<PartRequest>& out) = 0;
   virtual PredictorKind predictor() const { return PredictorKind::kNone; }
+  virtual bool prefetches() const { return true; }  // false: it proposes nothing, ever
   // What the last proposal was made of; null for a policy that foretells no numbers of tokens.
   virtual WorkloadForecast* forecast() { return nullptr; }
   virtual std::string name() const = 0;

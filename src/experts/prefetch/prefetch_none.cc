@@ -7,6 +7,7 @@ namespace {
 class NonePrefetch final : public Prefetch {
  public:
   void propose(const LayerState&, std::vector<PartRequest>&) override {}
+  bool prefetches() const override { return false; }
   std::string name() const override { return "none"; }
 };
 

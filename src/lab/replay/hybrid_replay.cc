@@ -24,7 +24,7 @@ namespace {
 
 void check_router(const HybridSettings& settings, const RoutedSteps& steps) {
   settings.smoe.validate();
-  if (steps.logits || settings.router == "exact") return;
+  if (steps.logits || !experts::find_router(settings.router).lossy) return;
   throw Error(ErrorKind::kUsage,
               "this router looks at the scores of experts that were not chosen, and the trace has none")
       .in(Setting::kRouter)
@@ -45,14 +45,13 @@ void check(const HybridSettings& settings, const RoutedSteps& steps) {
                               .residual = true,  // `steps` are what it predicts
                               .transitions = settings.transitions != nullptr});
   check_router(settings, steps);
-  const auto prefetch = experts::find_prefetch(settings.prefetch).make({.transitions = settings.transitions});
-  if (prefetch->predictor() != experts::PredictorKind::kNone && !steps.predicted)
+  const experts::PredictorKind predictor = experts::find_prefetch(settings.prefetch).predictor;
+  if (predictor != experts::PredictorKind::kNone && !steps.predicted)
     throw Error(ErrorKind::kUsage,
                 "this prefetch follows what is predicted of each next layer, and the recorded "
                 "routing has no such predictions")
         .in(Setting::kPrefetch)
-        .expected(fmt::format("a trace with those of the predictor {}",
-                              experts::predictor_name(prefetch->predictor())))
+        .expected(fmt::format("a trace with those of the predictor {}", experts::predictor_name(predictor)))
         .found(settings.prefetch)
         .fix("record one with sluice trace " + Setting::kAhead + ", or give " + Setting::kPrefetch + " none");
   const experts::CachePolicy& cache = experts::find_cache(settings.device_cache);
@@ -161,7 +160,8 @@ class HybridReplay {
         settings_.prefill_placement.empty() ? nullptr : &experts::find_placement(settings_.prefill_placement);
     const bool takes =
         experts::takes_experts(experts::find_placement(settings_.placement), in_prompts, tiers().tiers);
-    const bool prefetches = takes && settings_.prefetch != "none";
+    const experts::PrefetchPolicy& prefetch = experts::find_prefetch(settings_.prefetch);
+    const bool prefetches = takes && prefetch.prefetches;
     return {.caches = {.cache = takes ? settings_.device_cache : "none",
                        .layers = steps_.layers,
                        .experts = steps_.experts,
@@ -172,7 +172,7 @@ class HybridReplay {
             .buffers = settings_.buffers,
             .prefill_placement = in_prompts,
             .prefill_from = settings_.prefill_from,
-            .prefetch = prefetches ? &experts::find_prefetch(settings_.prefetch) : nullptr,
+            .prefetch = prefetches ? &prefetch : nullptr,
             .prefetch_config = {.seed = settings_.seed, .transitions = settings_.transitions},
             .prefetch_size = settings_.prefetch_size,
             .guards_prefetch = settings_.guards_prefetch,

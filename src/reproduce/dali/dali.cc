@@ -208,9 +208,7 @@ class DaliReproducer {
       system.name = name;
       system.settings.prefetch = prefetch;
       system.settings.prefetch_size = size;
-      system.guess = prefetch == "raw"             ? DaliGuess::kRaw
-                     : prefetch == "dali-residual" ? DaliGuess::kResidual
-                                                   : DaliGuess::kNone;
+      system.guess = guess_of(prefetch);
       return system;
     };
     for (const DaliMachine& machine : machines) {

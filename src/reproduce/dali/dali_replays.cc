@@ -12,17 +12,19 @@
 namespace sluice::reproduce {
 namespace {
 
-DaliGuess guess_of(std::string_view prefetch) {
-  if (prefetch == "raw" || prefetch == "stream") return DaliGuess::kRaw;
-  return prefetch == "dali-residual" ? DaliGuess::kResidual : DaliGuess::kNone;
-}
-
 template <class Value>
 void add_new(std::vector<Value>& list, const Value& value) {
   if (std::ranges::count(list, value) == 0) list.push_back(value);
 }
 
 }  // namespace
+
+DaliGuess guess_of(std::string_view prefetch) {
+  const experts::PredictorKind predictor = experts::find_prefetch(prefetch).predictor;
+  return predictor == experts::PredictorKind::kNone       ? DaliGuess::kNone
+         : predictor == experts::PredictorKind::kResidual ? DaliGuess::kResidual
+                                                          : DaliGuess::kRaw;
+}
 
 DaliSystem dali_system(const DaliModel& model, const std::string& preset, std::uint32_t slots) {
   const experts::DevicePreset& found = experts::find_device_preset(preset);

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "experts/prefetch/expert_transitions.h"
@@ -17,6 +18,8 @@ namespace sluice::reproduce {
 
 // How a prefetch's predictions come about, where routing has none (lab/replay/assumed_prediction.h).
 enum class DaliGuess : std::uint8_t { kNone, kRaw, kResidual };
+
+DaliGuess guess_of(std::string_view prefetch);
 
 struct DaliSystem {
   std::string name;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/setting.h"
+#include "experts/registry.h"
 #include "experts/routing/slice_names.h"
 #include "reproduce/slicemoe/slicemoe.h"
 #include "reproduce/slicemoe/slicemoe_trained_rows.h"
@@ -239,7 +240,9 @@ class Rows {
     for (const RouterCell& cell : first_.routers)
       text += fmt::format("| {} | {} | {} | {:.1f} | {:.1f} | {:.1f} | {:.1f} | {} |\n", cell.router,
                           cell.constraint,
-                          cell.router == "cache-prior" ? fmt::format("{:.2f}", cell.lambda) : "–",
+                          experts::find_router(cell.router).rules == experts::RouterRules::kLambda
+                              ? fmt::format("{:.2f}", cell.lambda)
+                              : "–",
                           100 * cell.figures.hbn, 100 * cell.figures.mass_lost, 1e3 * cell.figures.joules,
                           1e3 * cell.figures.seconds, cell.violations);
     report_.sections.push_back({"Routers", text});

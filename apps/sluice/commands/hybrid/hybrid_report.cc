@@ -98,7 +98,7 @@ Json routing_json(const HybridRow& row) {
                {"substituted", routing.substituted},
                {"mass_lost", routing.mass_lost},
                {"recorded_differs", row.result.recorded_differs}};
-  if (row.settings.router != "smoe") return json;
+  if (experts::find_router(row.settings.router).rules != experts::RouterRules::kSmoe) return json;
   json["alpha"] = row.settings.smoe.alpha;
   json["calibrated"] = false;  // nobody has measured what alpha costs this model
   json["resident"] = experts::smoe_resident_name(row.settings.smoe.resident);
@@ -154,8 +154,8 @@ void print_hybrid(const lab::RoutedSteps& recorded, const HybridRequest& request
   std::vector<std::vector<std::string>> table = {{"machine", "preset", "batch", "slots", "device cache",
                                                   "D-hit %", "A-hit %", "tokens %", "copies", "demand",
                                                   "update", "MoE", "TPOT"}};
-  const bool reads_ahead =
-      std::ranges::any_of(rows, [](const HybridRow& row) { return row.settings.prefetch != "none"; });
+  const bool reads_ahead = std::ranges::any_of(
+      rows, [](const HybridRow& row) { return experts::find_prefetch(row.settings.prefetch).prefetches; });
   const bool reads_disk = std::ranges::any_of(
       rows, [](const HybridRow& row) { return row.settings.host.capacity && !row.settings.host.pools; });
   if (reads_disk) table.front().insert(table.front().end(), {"returns", "disk"});

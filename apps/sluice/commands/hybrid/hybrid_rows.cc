@@ -139,7 +139,7 @@ std::vector<HybridRow> hybrid_rows(const HybridRequest& request, const HybridFla
             settings.guards_prefetch = preset.guards_prefetch;
             settings.prefetch_size = static_cast<std::uint32_t>(flags.prefetch_size.value_or(size));
             // An engine has a staging buffer more for each expert that it copies ahead.
-            const bool ahead = settings.prefetch != "none" && machine.buffers != experts::kAnyBuffers;
+            const bool ahead = prefetch.prefetches && machine.buffers != experts::kAnyBuffers;
             settings.buffers = machine.buffers + (ahead ? settings.prefetch_size : 0);
             settings.workload.window.steps = static_cast<std::uint32_t>(flags.w_size.value_or(4));
             settings.workload.score_iterations =
@@ -162,12 +162,13 @@ bool is_lossy(const HybridRow& row) { return experts::find_router(row.settings.r
 
 void check_hybrid_effects(const HybridRequest& request, const HybridFlags& flags,
                           const std::vector<HybridRow>& rows) {
-  std::set<std::string> caches, prefetches, routers;
+  std::set<std::string> caches, routers;
   for (const HybridRow& row : rows) {
-    routers.insert(row.settings.router);
     caches.insert(row.settings.device_cache);
-    prefetches.insert(row.settings.prefetch);
+    routers.insert(row.settings.router);
   }
+  const bool prefetches = std::ranges::any_of(
+      rows, [](const HybridRow& row) { return experts::find_prefetch(row.settings.prefetch).prefetches; });
   const auto any = [&](bool experts::CachePolicy::*property) {
     return std::ranges::any_of(caches, [&](const auto& name) { return experts::find_cache(name).*property; });
   };
@@ -184,11 +185,14 @@ void check_hybrid_effects(const HybridRequest& request, const HybridFlags& flags
        cached_by(&experts::CachePolicy::windowed), fmt::format("{}", fmt::join(caches, ", "))},
       {Setting::kUSize, flags.u_size.has_value(), any(&experts::CachePolicy::swaps),
        cached_by(&experts::CachePolicy::swaps), fmt::format("{}", fmt::join(caches, ", "))},
-      {Setting::kPrefetchSize, flags.prefetch_size.has_value(), prefetches != std::set<std::string>{"none"},
+      {Setting::kPrefetchSize, flags.prefetch_size.has_value(), prefetches,
        Setting::kPrefetch + " or a preset that prefetches", "the prefetch none"},
   };
+  const bool follows_smoe = std::ranges::any_of(routers, [](const auto& name) {
+    return experts::find_router(name).rules == experts::RouterRules::kSmoe;
+  });
   for (const Setting setting : request.smoe_flags)
-    all.push_back({setting, true, routers.contains("smoe"), Setting::kRouter + " smoe",
+    all.push_back({setting, true, follows_smoe, Setting::kRouter + " smoe",
                    fmt::format("the router {}", fmt::join(routers, ", "))});
   for (const auto& [setting, given, acts, needs, found] : all) {
     if (!given || acts) continue;
