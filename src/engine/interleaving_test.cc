@@ -229,11 +229,13 @@ class DecisionCounter final : public RoutingObserver {
 };
 
 std::string name_of(const EngineOptions& options) {
-  std::string name = "preset " + options.preset + ", cache " + options.cache + ", scheduler " +
-                     options.scheduler + ", prefetch " + options.prefetch;
+  const auto text_of = [](const auto& named) { return named.empty() ? "" : std::string(named->name); };
+  std::string name = "preset " + std::string(options.preset.empty() ? "" : options.preset.name()) +
+                     ", cache " + text_of(options.cache) + ", scheduler " + text_of(options.scheduler) +
+                     ", prefetch " + text_of(options.prefetch);
   if (options.device.empty()) return name;
-  name += ", placement " + options.placement + ", device cache " + options.device_cache + " of " +
-          std::to_string(options.device_slots.value_or(0)) + " slots";
+  name += ", placement " + text_of(options.placement) + ", device cache " + text_of(options.device_cache) +
+          " of " + std::to_string(options.device_slots.value_or(0)) + " slots";
   if (options.dense_on == DenseOn::kDevice) name += ", dense weights there";
   return name;
 }

@@ -116,24 +116,32 @@ std::uint32_t usual_prefetch_size(std::uint32_t experts) { return experts <= 8 ?
 
 std::span<const DevicePreset> device_presets() { return kPresets; }
 
-bool is_device_preset(std::string_view name) {
-  return std::ranges::find(kPresets, name, &DevicePreset::name) != std::end(kPresets);
+const DevicePreset* device_preset_named(std::string_view name) {
+  const auto* const found = std::ranges::find(kPresets, name, &DevicePreset::name);
+  return found != std::end(kPresets) ? found : nullptr;
 }
+
+void check_runs(const DevicePreset& preset) {
+  if (preset.missing.empty()) return;
+  throw Error(ErrorKind::kUsage, "this preset cannot run: " + std::string(preset.missing))
+      .in(Setting::kPreset)
+      .found(std::string(preset.name));
+}
+
+bool is_device_preset(std::string_view name) { return device_preset_named(name) != nullptr; }
 
 const Preset& host_preset(std::string_view name) {
   return is_device_preset(name) ? usual_preset() : find_preset(name);
 }
 
 const DevicePreset& find_device_preset(std::string_view name) {
-  std::string known;
-  for (const DevicePreset& preset : kPresets) {
-    if (preset.name == name && preset.missing.empty()) return preset;
-    if (preset.name == name)
-      throw Error(ErrorKind::kUsage, "this preset cannot run: " + std::string(preset.missing))
-          .in(Setting::kPreset)
-          .found(std::string(name));
-    if (preset.missing.empty()) known += (known.empty() ? "" : ", ") + std::string(preset.name);
+  if (const DevicePreset* const found = device_preset_named(name); found != nullptr) {
+    check_runs(*found);
+    return *found;
   }
+  std::string known;
+  for (const DevicePreset& preset : kPresets)
+    if (preset.missing.empty()) known += (known.empty() ? "" : ", ") + std::string(preset.name);
   throw Error(ErrorKind::kUsage, "unknown name")
       .in(Setting::kPreset)
       .expected("one of " + known)

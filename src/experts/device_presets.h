@@ -29,6 +29,9 @@ struct DevicePreset {
 std::uint32_t usual_prefetch_size(std::uint32_t experts);
 
 std::span<const DevicePreset> device_presets();
+// Null: there is none of this name. Also those that cannot run, which check_runs() refuses: Error(kUsage).
+const DevicePreset* device_preset_named(std::string_view name);
+void check_runs(const DevicePreset& preset);
 bool is_device_preset(std::string_view name);  // also of those that cannot run
 const DevicePreset& find_device_preset(
     std::string_view name);  // Error(kUsage), also for those that cannot run

@@ -92,7 +92,7 @@ void check_goes_with(std::string_view name, const engine::ModelFacts& facts, eng
   const bool silent = sliced && policies.precision.mode == experts::PrecisionMode::kFull;
   if (silent) policies.precision.mode = experts::PrecisionMode::kHigh;
   const std::string refusal = fmt::format("preset {} does not go with this model", name);
-  if (!sliced && experts::host_preset(name).sliced())
+  if (!sliced && options.preset.host().sliced())
     throw Error(ErrorKind::kUsage, refusal + ": it is for models in slices")
         .in(Setting::kPreset)
         .expected("a store of family sliced")

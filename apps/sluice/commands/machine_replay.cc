@@ -19,6 +19,7 @@
 #include "command.h"
 #include "commands/recorded_prompts.h"
 #include "commands/timed_replay.h"
+#include "engine/plan/policy_plan.h"
 #include "experts/decision_log.h"
 #include "experts/registry.h"
 #include "experts/routing/slice_names.h"
@@ -69,17 +70,17 @@ lab::MachineReplaySettings settings_of(const MachineRequest& request, const Mach
                                        const SliceFlags& slices) {
   engine::EngineOptions options;
   set_slice_options(slices, options);
-  options.preset = request.preset.empty() ? "auto" : request.preset;
-  options.router = flags.router;
-  options.cache = request.cache;
-  if (!request.preset.empty() && !experts::find_preset(request.preset).sliced())
+  if (!request.preset.empty()) options.preset = experts::find_preset(request.preset);
+  if (!options.preset.empty() && !options.preset.host().sliced())
     throw Error(ErrorKind::kUsage, "this preset is for models without slices")
         .in(Setting::kPreset)
         .expected("slicemoe")
         .found(request.preset);
+  options.router = flags.router;
+  options.cache = request.cache;
   if (request.preset.empty() && options.precision == experts::PrecisionMode::kFull)
     options.precision = experts::PrecisionMode::kDbsc;
-  const engine::PolicyPlan chosen = chosen_policies(options);
+  const engine::PolicyPlan chosen = engine::choose_policies(options);
   check_effects(slices, options, chosen);
   lab::MachineReplaySettings settings;
   settings.router = chosen.router->name;

@@ -235,7 +235,7 @@ Json to_json(const engine::Engine& engine, std::size_t positions) {
 // `run` has pools for packed stores by default; a plan also shows what they would do for a directory.
 // Whatever the user chose is planned as it would run.
 void choose_pools(const EngineFlags& flags, bool sliced, engine::EngineOptions& settings) {
-  const bool chosen = (!flags.preset.empty() && flags.preset != "auto") || !flags.cache.empty();
+  const bool chosen = settings.preset.is_chosen() || !settings.cache.empty();
   const bool words = flags.keep != "packed" && flags.device_keep != "packed";
   if (chosen || sliced || !words) return;
   settings.preset = "zipmoe";

@@ -21,6 +21,7 @@
 #include "commands/hybrid/hybrid_replay.h"
 #include "commands/machine_replay.h"
 #include "commands/timed_replay.h"
+#include "engine/plan/policy_plan.h"
 #include "experts/device_caches.h"
 #include "experts/registry.h"
 #include "experts/routing/slice_names.h"
@@ -197,7 +198,7 @@ void check_whole(const SliceFlags& flags) {
   engine::EngineOptions replayed;  // whatever the flags say
   replayed.router = "exact";
   replayed.cache = "lru";
-  check_effects(flags, chosen, chosen_policies(replayed));
+  check_effects(flags, chosen, engine::choose_policies(replayed));
 }
 
 // The rules of the router smoe, and which flags give them; checks the flags that a replay with a device does
@@ -234,7 +235,7 @@ void run_slices(const Options& options) {
   // The recorded run's choices stay, so a limit serves only the account.
   chosen.router = "exact";
   chosen.cache = "slice-lru";
-  check_effects(options.slices, chosen, chosen_policies(chosen));
+  check_effects(options.slices, chosen, engine::choose_policies(chosen));
   chosen.slices.warmup.rho = chosen.rho.value_or(experts::usual_rho(chosen.precision));
   lab::SliceReplaySettings settings;
   settings.scope = options.scope == "layer" ? lab::Scope::kLayer : lab::Scope::kGlobal;

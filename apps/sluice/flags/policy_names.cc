@@ -8,9 +8,9 @@
 namespace sluice::app {
 namespace {
 
-void check_prefetch(const std::string& name) {
+const experts::PrefetchPolicy& find_prefetch_of_model(const std::string& name) {
   const experts::PrefetchPolicy& prefetch = experts::find_prefetch(name);
-  if (runs(prefetch)) return;
+  if (runs(prefetch)) return prefetch;
   throw Error(ErrorKind::kUsage,
               "this prefetch must know which experts follow which, which replays alone count")
       .in(Setting::kPrefetch)
@@ -28,7 +28,7 @@ std::string device_cache_names() {
   });
 }
 
-void check_cache(const std::string& name, Setting setting, CacheUser user) {
+const experts::CachePolicy& find_cache_for(CacheUser user, const std::string& name, Setting setting) {
   const bool on_device = setting == Setting::kDeviceCache;
   const auto why_not = [&](const experts::CachePolicy& cache) -> std::string_view {
     if (cache.oracle) return "this cache must know all requests beforehand";
@@ -42,7 +42,7 @@ void check_cache(const std::string& name, Setting setting, CacheUser user) {
       names_of(experts::cache_policies(), [&](const auto& cache) { return why_not(cache).empty(); });
   for (const experts::CachePolicy& policy : experts::cache_policies()) {
     if (policy.name != name) continue;
-    if (why_not(policy).empty()) return;
+    if (why_not(policy).empty()) return policy;
     throw Error(ErrorKind::kUsage, why_not(policy))
         .in(setting)
         .expected("one of " + names)
@@ -57,16 +57,17 @@ void check_cache(const std::string& name, Setting setting, CacheUser user) {
       .found("\"" + name + "\"");
 }
 
-void check_policies(const EngineFlags& flags) {
-  if (!flags.preset.empty()) experts::host_preset(flags.preset);
-  if (!flags.router.empty()) experts::find_router(flags.router);
-  if (!flags.cache.empty()) check_cache(flags.cache, Setting::kCache, CacheUser::kModel);
-  if (!flags.scheduler.empty()) experts::find_scheduler(flags.scheduler);
-  if (!flags.prefetch.empty()) check_prefetch(flags.prefetch);
-  if (!flags.placement.empty()) experts::find_placement(flags.placement);
+void name_policies(const EngineFlags& flags, engine::EngineOptions& options) {
+  options.preset = flags.preset;
+  options.router = flags.router;
+  if (!flags.cache.empty()) options.cache = find_cache_for(CacheUser::kModel, flags.cache, Setting::kCache);
+  options.scheduler = flags.scheduler;
+  if (!flags.prefetch.empty()) options.prefetch = find_prefetch_of_model(flags.prefetch);
+  options.placement = flags.placement;
   if (!flags.placement_prefill.empty())
-    experts::find_placement(flags.placement_prefill, Setting::kPlacementPrefill);
-  if (!flags.device_cache.empty()) check_cache(flags.device_cache, Setting::kDeviceCache, CacheUser::kModel);
+    options.placement_prefill = experts::find_placement(flags.placement_prefill, Setting::kPlacementPrefill);
+  if (!flags.device_cache.empty())
+    options.device_cache = find_cache_for(CacheUser::kModel, flags.device_cache, Setting::kDeviceCache);
 }
 
 }  // namespace sluice::app

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/setting.h"
+#include "engine/plan/options.h"
 #include "experts/device_caches.h"
 #include "experts/device_presets.h"
 #include "experts/registry.h"
@@ -47,8 +48,8 @@ std::string device_cache_names();
 // Who asks for a cache: a running model, or a replay, which can count beforehand what a cache must know.
 enum class CacheUser { kModel, kReplay };
 // Error(kUsage) that names `setting` for an unknown cache, and for one that must know what its user does not.
-void check_cache(const std::string& name, Setting setting, CacheUser user);
-// Checks names before anything is opened; the code that uses a name looks it up again. Error(kUsage).
-void check_policies(const EngineFlags& flags);
+const experts::CachePolicy& find_cache_for(CacheUser user, const std::string& name, Setting setting);
+// Finds the policies that flags name, before anything is opened. Error(kUsage).
+void name_policies(const EngineFlags& flags, engine::EngineOptions& options);
 
 }  // namespace sluice::app

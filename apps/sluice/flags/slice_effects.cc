@@ -4,21 +4,12 @@
 
 #include "base/error.h"
 #include "base/setting.h"
-#include "experts/device_presets.h"
 #include "experts/routing/slice_names.h"
 
 namespace sluice::app {
 
 bool keeps_limit(experts::ConstraintMode mode) {
   return mode == experts::ConstraintMode::kHard || mode == experts::ConstraintMode::kAdaptive;
-}
-
-engine::PolicyPlan chosen_policies(const engine::EngineOptions& options) {
-  using experts::PrecisionMode;
-  const std::string preset = options.preset.empty() ? "auto" : options.preset;
-  const bool sliced = options.precision != PrecisionMode::kFull ||
-                      experts::host_preset(preset).precision != PrecisionMode::kFull;
-  return engine::choose_policies(options, false, sliced);
 }
 
 void check_effects(const SliceFlags& flags, const engine::EngineOptions& options,

@@ -3,14 +3,10 @@
 
 #include <string>
 
-#include "engine/plan/engine_plan.h"
+#include "engine/plan/policy_plan.h"
 #include "flags/slice_flags.h"
 
 namespace sluice::app {
-
-// The policies of `options` for a model that nobody has opened yet: in slices, if options or preset choose a
-// precision.
-engine::PolicyPlan chosen_policies(const engine::EngineOptions& options);
 
 bool keeps_limit(experts::ConstraintMode mode);  // adaptive, hard
 

@@ -6,6 +6,7 @@
 #include "base/files/file.h"
 #include "base/setting.h"
 #include "device/emulated/emulated_spec.h"
+#include "engine/plan/policy_plan.h"
 #include "experts/registry.h"
 #include "flags/number_range.h"
 #include "flags/policy_names.h"
@@ -66,9 +67,8 @@ void find_popularity(const engine::PolicyPlan& chosen, UnusedRanks unused, engin
 // Beside a device this router's text follows from measured costs, so these must be those of every start.
 void check_costs_are_kept(const EngineFlags& flags, const engine::PolicyPlan& chosen,
                           const engine::EngineOptions& options) {
-  if (chosen.router->name != "smoe" || flags.device.empty() || flags.device == "none" || options.profile ||
-      store::looks_like_store(flags.model))
-    return;
+  const bool by_costs = chosen.router->rules == experts::RouterRules::kSmoe;
+  if (!by_costs || !options.has_device() || options.profile || store::looks_like_store(flags.model)) return;
   throw Error(ErrorKind::kUsage,
               "beside a device the router smoe chooses by what is there, which follows from measured costs; "
               "measured at each start, they would give another text each time")
@@ -92,34 +92,26 @@ EngineFlags reference_flags(const EngineFlags& flags, const std::string& path) {
 }
 
 engine::EngineOptions engine_options(const EngineFlags& flags, UnusedRanks unused_ranks) {
-  check_policies(flags);
   engine::EngineOptions options;
+  name_policies(flags, options);
   if (!flags.memory.empty()) options.memory = parse_size(flags.memory, Setting::kMemory);
   options.threads = static_cast<unsigned>(flags.threads);
   options.chunk = in_range(flags.chunk, 1, 65536, Setting::kChunk);
   options.isa = flags.isa;
   options.math = engine::parse_math(flags.math);
   options.kv = engine::parse_kv(flags.kv);
-  options.preset = flags.preset;
   if (!flags.profile.empty()) {
     options.profile = engine::read_profile(flags.profile);
   } else if (store::looks_like_store(flags.model)) {
     options.profile = kept_profile(flags);
     options.profile_if_it_fits = options.profile.has_value();
   }
+  options.device = flags.device;
   options.seed = flags.seed.value_or(0);
-  options.router = flags.router;
-  options.cache = flags.cache;
   options.cache_scope = engine::parse_cache_scope(flags.cache_scope);
   if (!flags.capacity.empty()) options.cache_bytes = parse_capacity(flags.capacity);
   if (!flags.keep.empty()) options.keep = engine::parse_keep(flags.keep);
   options.dense = engine::parse_dense(flags.dense);
-  options.scheduler = flags.scheduler;
-  options.prefetch = flags.prefetch;
-  options.placement = flags.placement;
-  options.placement_prefill = flags.placement_prefill;
-  options.device = flags.device;
-  options.device_cache = flags.device_cache;
   if (!flags.dense_on.empty()) options.dense_on = engine::parse_dense_on(flags.dense_on);
   options.device_keep = engine::parse_device_keep(flags.device_keep);
   if (!flags.tiers.empty()) options.tiers = experts::parse_tiers(flags.tiers);
@@ -133,7 +125,7 @@ engine::EngineOptions engine_options(const EngineFlags& flags, UnusedRanks unuse
   set_slice_options(flags.slices, options);
   set_max_loss(flags.slices, flags.model, options);
   options.popularity_name = flags.ranks_of;
-  const engine::PolicyPlan chosen = chosen_policies(options);
+  const engine::PolicyPlan chosen = engine::choose_policies(options);
   check_costs_are_kept(flags, chosen, options);
   find_popularity(chosen, unused_ranks, options);
   check_played(flags, *chosen.router);

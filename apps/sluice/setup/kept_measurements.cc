@@ -69,8 +69,7 @@ void check_residual(const EngineFlags& flags, const engine::PolicyPlan& chosen,
                     engine::EngineOptions& options) {
   const bool followed = flags.records_ahead || chosen.prefetch->needs == experts::PrefetchNeeds::kResidual;
   if (followed || !options.residual) return;
-  const bool considered = flags.prefetch.empty() && chosen.prefetch->name == "stream";
-  if (!flags.residual.empty() && !considered)
+  if (!flags.residual.empty() && !chosen.prefetch_is_free)
     throw Error(ErrorKind::kUsage, "this flag has no effect here")
         .in(Setting::kResidual)
         .expected(Setting::kPrefetch + " dali-residual")

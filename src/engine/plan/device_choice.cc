@@ -17,11 +17,9 @@ namespace {
 // Why the host keeps words whatever the device does; empty: it need not.
 std::string words_on_host(const EngineOptions& options) {
   if (options.keep == Keep::kFull) return Setting::kKeep + " full";
-  const std::string_view preset = options.preset.empty() ? "auto" : std::string_view(options.preset);
-  const std::string_view cache =
-      options.cache.empty() ? experts::host_preset(preset).cache : std::string_view(options.cache);
-  if (!experts::find_cache(cache).pooled) return "";
-  return "cache " + std::string(cache) + ", which keeps some experts as words";
+  const experts::CachePolicy& cache = options.cache.or_usual(options.preset.host().cache);
+  if (!cache.pooled) return "";
+  return "cache " + std::string(cache.name) + ", which keeps some experts as words";
 }
 
 void check_can_be_packed(const EngineOptions& options, const ModelFacts& facts) {
@@ -48,8 +46,8 @@ void check_can_be_packed(const EngineOptions& options, const ModelFacts& facts) 
 }
 
 SlotChoice choose_usual_slots(const EngineOptions& options, const ModelFacts& facts) {
-  const bool preset_packs =
-      experts::is_device_preset(options.preset) && experts::find_device_preset(options.preset).packed_slots;
+  const experts::DevicePreset* const preset = options.preset.device();
+  const bool preset_packs = preset != nullptr && preset->packed_slots;
   if (!facts.split) return {false, "the model is not packed"};
   if (!facts.packable) return {false, "experts of this store are decoded before they are computed with"};
   if (!preset_packs && options.keep != Keep::kPacked)
@@ -69,10 +67,8 @@ void limit_link(double most, DeviceChoice& choice) {
 
 }  // namespace
 
-bool has_device(const EngineOptions& options) { return !options.device.empty() && options.device != "none"; }
-
 SlotChoice choose_slots(const EngineOptions& options, const ModelFacts& facts) {
-  if (!has_device(options) || !facts.has_experts) return {};
+  if (!options.has_device() || !facts.has_experts) return {};
   if (options.device_keep == DeviceKeep::kAuto) return choose_usual_slots(options, facts);
   if (options.device_keep == DeviceKeep::kPacked) check_can_be_packed(options, facts);
   return {options.device_keep == DeviceKeep::kPacked, "as asked"};
@@ -82,7 +78,7 @@ std::optional<DeviceChoice> device_of(const EngineOptions& options, const ModelF
   const auto refuse = [](Setting setting, const std::string& message, const std::string& fix) {
     throw Error(ErrorKind::kUsage, message).in(setting).fix(fix);
   };
-  if (!has_device(options)) {
+  if (!options.has_device()) {
     const std::pair<bool, Setting> given[] = {
         {options.device_memory.has_value(), Setting::kDeviceMemory},
         {options.device_slots.has_value(), Setting::kDeviceSlots},

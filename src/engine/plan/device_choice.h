@@ -8,8 +8,6 @@
 
 namespace sluice::engine {
 
-bool has_device(const EngineOptions& options);
-
 // Empty: there is none. Error(kUsage), also for settings of a device that is not there.
 std::optional<DeviceChoice> device_of(const EngineOptions& options, const ModelFacts& facts);
 

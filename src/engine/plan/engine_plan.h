@@ -1,9 +1,9 @@
-// What an engine does: EngineOptions, of which most are blank or names, resolved once for one model. Nothing
-// changes a plan later.
+// What an engine does: EngineOptions, of which most are blank, resolved once for one model. Nothing changes a
+// plan later.
 //
 //   EngineOptions     what flags or a request say            options.h
 //   ModelFacts        what the model's files say
-//   resolve()         presets filled in, names looked up, everything checked that needs no budget
+//   resolve()         presets filled in, everything checked that needs no budget
 //   EnginePlan        rows of the registry, enumerators, numbers
 #pragma once
 
@@ -16,9 +16,8 @@
 
 #include "device/emulated/emulated_spec.h"
 #include "engine/plan/options.h"
-#include "experts/combination.h"
-#include "experts/device_presets.h"
-#include "experts/registry.h"
+#include "engine/plan/policy_plan.h"
+#include "experts/core/part_rules.h"
 
 namespace sluice::model {
 struct Model;
@@ -44,46 +43,6 @@ struct ModelFacts {
   bool packed_states() const { return split && has_experts; }  // there are states to choose from
 };
 ModelFacts facts_of(const store::Checkpoint& checkpoint, const model::Model& model);
-
-// The policies of a run. Rows of the registry, never null.
-struct PolicyPlan {
-  const experts::Preset* preset = nullptr;
-  const experts::RouterPolicy* router = nullptr;
-  const experts::CachePolicy* cache = nullptr;
-  const experts::SchedulerPolicy* scheduler = nullptr;
-  const experts::PrefetchPolicy* prefetch = nullptr;
-  const experts::PlacementPolicy* placement = nullptr;
-  // Without a device all of these are null, or as they are here.
-  const experts::CachePolicy* device_cache = nullptr;
-  const experts::DevicePreset* device_preset = nullptr;         // null: none was named
-  const experts::PlacementPolicy* prefill_placement = nullptr;  // of prompts from …
-  std::uint32_t prefill_from = 1;                               // … so many tokens on; null: as all
-  std::optional<experts::Tiers> tiers = {};  // empty: as experts::usual_tiers() says, once memory is divided
-  bool device_may_rest = false;  // nobody has said what it is to do: it is left alone where it does not help
-  experts::PrecisionRule precision;  // kFull: no slices
-  experts::ConstraintConfig limits;
-  experts::CacheAwareRules cache_aware;
-  experts::SmoeRules smoe;
-  experts::SlicesConfig slices;
-  std::optional<experts::LossContract> contract;
-  std::shared_ptr<const experts::RoutingScript> script;  // for the router recorded, else null
-  std::shared_ptr<const GateResidual> residual;          // as in EngineOptions
-  bool prefetch_by_calibration = false;                  // nobody named it: the residual decided
-  experts::Parts kept;                                   // parts of an expert that caches keep
-
-  std::string_view preset_name() const { return device_preset ? device_preset->name : preset->name; }
-  // "greedy", or "layer-split (device in prompts of 32 tokens or more)".
-  std::string placement_text() const;
-  // Tokens that are decoded one by one are computed otherwise than in a prompt: by another precision or other
-  // experts.
-  bool decodes_otherwise() const;
-  // Results depend on earlier computation: through a router, a limit on misses or a precision that looks at
-  // what happens to be in memory. Such an evaluation cannot be continued with the same results.
-  bool depends_on_memory() const;
-  // "recorded from FILE (how it is fitted to the model)", as every output names it; empty where the model's
-  // routers decide.
-  std::string played() const;
-};
 
 // What a slot of a device holds: an expert in any view, or packed, which takes two thirds of that.
 struct SlotChoice {
@@ -143,14 +102,5 @@ struct EnginePlan {
 EnginePlan resolve(const EngineOptions& options, const ModelFacts& facts);
 EnginePlan resolve(const EngineOptions& options, const store::Checkpoint& checkpoint,
                    const model::Model& model);
-
-// Two steps of resolve(), also for those who ask before a model is open.
-//
-// Rows for the names of `options`, those of the preset for blank ones. `auto` is ZipMoE where there are
-// packed states, otherwise whole experts under LRU. Leaves out `kept` and the views of `limits`, which
-// resolve() adds. Error(kUsage) for an unknown name.
-PolicyPlan choose_policies(const EngineOptions& options, bool packed_states, bool sliced);
-// Error(kUsage) for policies that do not go with each other or with experts stored as `family`.
-void check_policies(const PolicyPlan& policies, experts::Family family);
 
 }  // namespace sluice::engine

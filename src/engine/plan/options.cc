@@ -86,4 +86,6 @@ DenseOn parse_dense_on(std::string_view text) {
   return value_of<DenseOn>(Setting::kDenseOn, kDensePlaces, "host, device or auto", text);
 }
 
+bool EngineOptions::has_device() const { return !device.empty() && device != "none"; }
+
 }  // namespace sluice::engine

@@ -13,6 +13,7 @@
 #include "base/dtype.h"
 #include "base/machine/cpu.h"
 #include "codec/slices/sliced_matrix.h"
+#include "engine/plan/named_policy.h"
 #include "engine/plan/profile.h"
 #include "experts/cache/slice_rules.h"
 #include "experts/core/tier.h"
@@ -62,8 +63,8 @@ DeviceKeep parse_device_keep(std::string_view text);
 DenseForm parse_dense(std::string_view text);
 DenseOn parse_dense_on(std::string_view text);
 
-// What a user asks for, by flags or by a request; blank where the user says nothing. engine_plan.h makes a
-// plan of it.
+// What a user asks for, by flags or by a request; blank where the user says nothing. Policies are rows of the
+// registry as soon as they are named here. engine_plan.h makes a plan of it.
 struct EngineOptions {
   // Budget; empty: what the machine or its cgroup leaves free, less a margin.
   std::optional<Bytes> memory;
@@ -80,16 +81,21 @@ struct EngineOptions {
   // Passes that may be suspended while another pass runs: room for their rows. Commands need none.
   std::size_t suspended_passes = 0;
   bool draws = false;  // some sampler will not just take the likeliest token: room for its candidates
-  std::string preset;  // empty: auto
+  NamedPreset preset;  // empty: auto
   // Each overrides the preset's value; empty: the preset's.
-  std::string router, cache, scheduler, prefetch, placement;
+  Named<experts::RouterPolicy> router;
+  Named<experts::CachePolicy> cache;
+  Named<experts::SchedulerPolicy> scheduler;
+  Named<experts::PrefetchPolicy> prefetch;
+  Named<experts::PlacementPolicy> placement;
   // The placement of steps with tokens of prompts, where a device is given. Empty: the preset's, unless
   // `placement` is named, which then holds for all steps.
-  std::string placement_prefill;
+  Named<experts::PlacementPolicy> placement_prefill;
   // A device beside the host: "emulated", with a specification behind a colon (docs/devices.md). Empty or
   // "none": the host computes everything. Its cache is workload-ema where none is named, and the placement
   // then ratio-prefix.
-  std::string device, device_cache;
+  std::string device;
+  Named<experts::CachePolicy> device_cache;
   std::optional<double> link_bytes_per_s;  // its link is no faster, each way; empty: no limit
   // How often each expert was chosen in other text, by sparse layer and expert, and where that is from: for
   // caches of the device that keep what is popular. Error(kInvalid) naming the latter if it is of another
@@ -154,6 +160,8 @@ struct EngineOptions {
   // engine.
   const kernels::FormatTable* formats = nullptr;
   fetch::FetchOptions fetch;
+
+  bool has_device() const;
 };
 
 }  // namespace sluice::engine

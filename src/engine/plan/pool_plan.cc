@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "engine/plan/ranked_reads.h"
 #include "experts/plan/rank_model.h"
+#include "experts/registry.h"
 
 namespace sluice::engine {
 namespace {
@@ -111,7 +112,8 @@ class ChoiceCosts {
       : profile_(profile),
         model_(profile.model),
         ranks_(plan.ranks),
-        prefetch_(request.prefetch),
+        prefetches_(!request.prefetch.empty() && request.prefetch->prefetches),
+        guesses_known_(prefetches_ && request.prefetch->guesses_known),
         sequences_(static_cast<double>(std::max<std::size_t>(1, request.sequences))),
         law_(experts::make_rank_model(plan.ranks, plan.distinct)),
         costs_{model_.tensors, profile.costs().fetch} {
@@ -139,8 +141,8 @@ class ChoiceCosts {
     double layer = std::max(choice.expected.cost + wait + each_s_, compute_s_);
     const double spare =
         std::max(0.0, layer + profile_.rest.median / model_.layers - choice.expected.io - wait);
-    if (prefetch_ == "none") choice.wasted_bytes = 0;
-    if (prefetch_ == "stream") layer += add_waste(choice, reads, spare);
+    if (!prefetches_) choice.wasted_bytes = 0;
+    if (guesses_known_) layer += add_waste(choice, reads, spare);
     choice.step_s = profile_.rest.median + model_.layers * layer;
     choice.tok_s = choice.step_s > 0 ? sequences_ / choice.step_s : 0;
     const double compute = compute_s_ + profile_.rest.median / model_.layers;
@@ -166,7 +168,7 @@ class ChoiceCosts {
   const Profile& profile_;
   const ProfiledModel& model_;
   const std::vector<double>& ranks_;
-  const std::string& prefetch_;
+  const bool prefetches_, guesses_known_;
   double sequences_, each_s_ = 0, compute_s_ = 0;
   experts::RankModel law_;
   experts::LayerCosts costs_;

@@ -35,7 +35,7 @@ std::optional<PoolPlan> plan_pools_of(const EnginePlan& plan, const PolicyPlan& 
                                .memory = room,
                                .sequences = plan.sequences,
                                .ranks = plan.ranks.empty() ? profile->ranks : plan.ranks,
-                               .prefetch = std::string(policies.prefetch->name)});
+                               .prefetch = *policies.prefetch});
 }
 
 std::vector<std::unique_ptr<experts::Residency>> make_caches(const EnginePlan& plan,

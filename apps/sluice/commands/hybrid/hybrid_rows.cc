@@ -131,8 +131,7 @@ std::vector<HybridRow> hybrid_rows(const HybridRequest& request, const HybridFla
             lab::HybridSettings& settings = row.settings;
             settings.placement = flags.placement.empty() ? preset.placement : flags.placement;
             set_prefill(flags, preset, settings);
-            check_cache(cache, Setting::kDeviceCache, CacheUser::kReplay);
-            settings.device_cache = cache;
+            settings.device_cache = find_cache_for(CacheUser::kReplay, cache, Setting::kDeviceCache).name;
             experts::find_placement(settings.placement);
             settings.slots = slots;
             settings.prefetch = prefetch.name;

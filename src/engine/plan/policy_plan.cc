@@ -1,0 +1,161 @@
+#include "engine/plan/policy_plan.h"
+
+#include <fmt/format.h>
+
+#include <string_view>
+
+#include "base/error.h"
+#include "base/setting.h"
+#include "engine/plan/gate_residual.h"
+#include "experts/combination.h"
+#include "experts/routing/routing_script.h"
+#include "experts/routing/slice_names.h"
+
+namespace sluice::engine {
+namespace {
+
+using experts::PrecisionMode;
+
+// Ours, where a device is given and nothing else: both follow the measured costs and the work of experts.
+constexpr std::string_view kDevicePlacement = "ratio-prefix", kDeviceCache = "workload-ema";
+
+// The preset for a device that is asked for; null: none is.
+const experts::DevicePreset* device_preset_of(const EngineOptions& options) {
+  const experts::DevicePreset* const preset = options.preset.device();
+  if (preset == nullptr) return nullptr;
+  experts::check_runs(*preset);
+  if (!options.has_device())
+    throw Error(ErrorKind::kUsage, "this preset is for a device beside the host, and there is none")
+        .in(Setting::kPreset)
+        .expected(Setting::kDevice + " emulated beside it, or another preset")
+        .found(preset->name)
+        .fix("add " + Setting::kDevice + " emulated");
+  const experts::PrefetchNeeds needs = experts::find_prefetch(preset->prefetch).needs;
+  const bool by_residual = needs == experts::PrefetchNeeds::kResidual;
+  const bool known = needs == experts::PrefetchNeeds::kNothing || (by_residual && options.residual);
+  if (options.prefetch.empty() && !known)
+    throw Error(ErrorKind::kUsage, fmt::format("{} reads ahead by {}, which must know another text",
+                                               preset->name, preset->prefetch))
+        .in(Setting::kPreset)
+        .expected(Setting::kPrefetch + " none beside it")
+        .found("none given")
+        .fix("add " + Setting::kPrefetch + " none" +
+             (by_residual ? ", or " + Setting::kResidual + " FILE, which sluice calibrate measures" : ""));
+  return preset;
+}
+
+// The parts that a device adds. A placement that the user names holds for prompts, too, unless one for these
+// is named beside it.
+void choose_device(const EngineOptions& options, const experts::DevicePreset* preset, PolicyPlan& plan) {
+  plan.device_preset = preset;
+  plan.device_cache = &options.device_cache.or_usual(preset != nullptr ? preset->device_cache : kDeviceCache);
+  if (plan.device_cache->by_popularity && options.popularity_name.empty())
+    throw Error(
+        ErrorKind::kUsage,
+        fmt::format("the cache {} keeps the experts that are used most on the device, and nobody has said "
+                    "which these are",
+                    plan.device_cache->name))
+        .in(options.device_cache.empty() ? Setting::kPreset : Setting::kDeviceCache)
+        .expected(Setting::kRanksOf + " FILE beside it: recorded routing of another text")
+        .found("none")
+        .fix("record it (sluice trace MODEL), or use another " +
+             (options.device_cache.empty() ? Setting::kPreset : Setting::kDeviceCache));
+  plan.device_may_rest = preset == nullptr && options.device_cache.empty() && options.placement.empty() &&
+                         options.placement_prefill.empty();
+  if (!options.placement_prefill.empty()) {
+    plan.prefill_placement = options.placement_prefill.row();
+    return;
+  }
+  if (preset == nullptr || preset->prefill_placement.empty() || !options.placement.empty()) return;
+  plan.prefill_placement = &experts::find_placement(preset->prefill_placement);
+  plan.prefill_from = preset->prefill_from;
+}
+
+}  // namespace
+
+std::string PolicyPlan::placement_text() const {
+  if (prefill_placement == nullptr) return std::string(placement->name);
+  const std::string from = prefill_from > 1 ? fmt::format(" of {} tokens or more", prefill_from) : "";
+  return fmt::format("{} ({} in prompts{})", placement->name, prefill_placement->name, from);
+}
+
+bool PolicyPlan::decodes_otherwise() const {
+  return precision.mode == PrecisionMode::kDbsc || precision.mode == PrecisionMode::kLow || router->lossy;
+}
+
+bool PolicyPlan::depends_on_memory() const {
+  return (router->lossy && !router->scripted) || precision.mode == PrecisionMode::kDbsc ||
+         limits.mode != experts::ConstraintMode::kNone;
+}
+
+std::string PolicyPlan::played() const { return script ? "recorded from " + script->source() : ""; }
+
+PolicyPlan choose_policies(const EngineOptions& options, bool packed_states, bool sliced) {
+  const experts::DevicePreset* const of_device = device_preset_of(options);
+  const bool chosen = !options.preset.host().usual;
+  const bool pools = !chosen && packed_states && options.keep.value_or(Keep::kFull) == Keep::kFull;
+  const experts::Preset& preset = pools ? experts::find_preset("zipmoe") : options.preset.host();
+  PolicyPlan plan;
+  plan.preset = &preset;
+  plan.precision = {options.precision == PrecisionMode::kFull ? preset.precision : options.precision,
+                    options.critical};
+  const PrecisionMode precision = plan.precision.mode;
+  plan.router = &options.router.or_usual(of_device ? of_device->router : preset.router);
+  plan.cache = &options.cache.or_usual(sliced ? experts::usual_slice_cache(precision) : preset.cache);
+  // Where the user chose nothing, prefetching uses the disk's idle time. Exceptions: a preset runs as its
+  // paper compares it; a recorded run is counted as a replay counts it, which has no notion of time;
+  // missing slices that other experts would replace are not worth reading; and the model's routers predict
+  // nothing about routing that is played.
+  const bool replaced = (sliced && plan.router->lossy) || plan.router->scripted;
+  const bool idle = chosen || options.recording > 0 || replaced;
+  plan.prefetch_is_free = options.prefetch.empty() && of_device == nullptr && !idle;
+  plan.residual = options.residual;
+  plan.prefetch_by_calibration =
+      plan.prefetch_is_free && options.residual && options.residual->better_than_stream();
+  plan.prefetch = &options.prefetch.or_usual(of_device                      ? of_device->prefetch
+                                             : idle                         ? preset.prefetch
+                                             : plan.prefetch_by_calibration ? "dali-residual"
+                                                                            : "stream");
+  plan.scheduler = &options.scheduler.or_usual(preset.scheduler);
+  const bool device = options.has_device();
+  plan.placement = &options.placement.or_usual(of_device ? of_device->placement
+                                               : device  ? kDevicePlacement
+                                                         : preset.placement);
+  if (device) choose_device(options, of_device, plan);
+  plan.tiers = options.tiers;
+  plan.limits = options.limits;
+  plan.limits.mode = options.constraint.value_or(preset.constraint);
+  plan.cache_aware = options.cache_aware;
+  plan.smoe = options.smoe;
+  plan.slices = options.slices;
+  plan.slices.warmup.rho = options.rho.value_or(experts::usual_rho(precision));
+  plan.contract = options.contract;
+  plan.script = options.script;
+  return plan;
+}
+
+PolicyPlan choose_policies(const EngineOptions& options) {
+  const bool sliced = options.precision != PrecisionMode::kFull || options.preset.host().sliced();
+  return choose_policies(options, false, sliced);
+}
+
+void check_policies(const PolicyPlan& policies, experts::Family family) {
+  const std::string_view routers[] = {policies.router->name};
+  experts::check_combination(
+      {.family = family,
+       .routers = routers,
+       .cache = policies.cache->name,
+       .precision = policies.precision.mode,
+       .constraint = policies.limits.mode,
+       .scheduler = policies.scheduler->name,
+       .prefetch = policies.prefetch->name,
+       .whole_layers = policies.preset->whole_layers,
+       .slices = &policies.slices,
+       .loss_limited = policies.contract.has_value(),
+       .placement = policies.placement->name,
+       .device_cache = policies.device_cache != nullptr ? policies.device_cache->name : "",
+       .tiers = policies.tiers.value_or(experts::Tiers::kInclusive),
+       .residual = policies.residual != nullptr});
+}
+
+}  // namespace sluice::engine

@@ -1,0 +1,47 @@
+#include "engine/plan/policy_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "base/error.h"
+
+namespace sluice::engine {
+namespace {
+
+using experts::PrecisionMode;
+
+PolicyPlan chosen(const std::function<void(EngineOptions&)>& change) {
+  EngineOptions options;
+  change(options);
+  return choose_policies(options);
+}
+
+TEST(PolicyPlan, BeforeAModelIsOpenIsInSlicesIfAPrecisionIsChosen) {
+  const PolicyPlan plain = chosen([](EngineOptions&) {});
+  EXPECT_EQ(plain.cache->name, "lru");
+  EXPECT_EQ(plain.precision.mode, PrecisionMode::kFull);
+  const PolicyPlan preset = chosen([](EngineOptions& o) { o.preset = "slicemoe"; });
+  EXPECT_EQ(preset.cache->name, "slice-lru");
+  EXPECT_EQ(preset.precision.mode, PrecisionMode::kDbsc);
+  const PolicyPlan low = chosen([](EngineOptions& o) { o.precision = PrecisionMode::kLow; });
+  EXPECT_EQ(low.cache->name, "slice-lru");
+  EXPECT_EQ(low.slices.warmup.rho, 0);
+}
+
+TEST(PolicyPlan, KnowsWhetherAnybodyHasChosenThePrefetch) {
+  EXPECT_TRUE(chosen([](EngineOptions&) {}).prefetch_is_free);
+  EXPECT_TRUE(chosen([](EngineOptions& o) { o.preset = "auto"; }).prefetch_is_free);
+  EXPECT_FALSE(chosen([](EngineOptions& o) { o.preset = "zipmoe"; }).prefetch_is_free);
+  EXPECT_FALSE(chosen([](EngineOptions& o) { o.prefetch = "stream"; }).prefetch_is_free);
+  EXPECT_FALSE(chosen([](EngineOptions& o) { o.recording = 1; }).prefetch_is_free);
+  EXPECT_FALSE(
+      chosen([](EngineOptions& o) { o.preset = "gpu-lru", o.device = "emulated"; }).prefetch_is_free);
+}
+
+TEST(PolicyPlan, RefusesAPresetThatCannotRun) {
+  EXPECT_THROW(chosen([](EngineOptions& o) { o.preset = "d-moe-lightning", o.device = "emulated"; }), Error);
+}
+
+}  // namespace
+}  // namespace sluice::engine
