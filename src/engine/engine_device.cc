@@ -136,24 +136,24 @@ void EngineDevice::put_policies(const PolicyPlan& plan, experts::Tiers tiers,
   rests_ = plan.device_may_rest && device_helps_nowhere(policies.costs, shape(), most_tokens_);
   if (rests_) policies.placement = experts::find_placement("cpu").make();
   takes_none_ = rests_ || !experts::takes_experts(*plan.placement, plan.prefill_placement, tiers);
-  const bool prefetches = prefetch_size_ > 0 && !takes_none_;
-  policies.device = experts::make_device_policies(
-      {.caches = {.cache = takes_none_ ? "none" : std::string(plan.device_cache->name),
-                  .layers = layers_,
-                  .experts = experts_,
-                  .top_k = top_k_,
-                  .slots = memory_.slots,
-                  .seed = seed_,
-                  .workload = {.popularity = popularity_}},
-       .buffers = memory_.staging_slots,
-       .prefill_placement = plan.prefill_placement,
-       .prefill_from = plan.prefill_from,
-       .prefetch = prefetches ? plan.prefetch : nullptr,
-       .prefetch_config = {.seed = seed_},
-       .prefetch_size = prefetch_size_,
-       .guards_prefetch = plan.device_preset == nullptr || plan.device_preset->guards_prefetch,
-       .tiers = tiers,
-       .host_may_lack = true});
+  policies.device =
+      experts::make_device_policies({.takes = !takes_none_,
+                                     .caches = {.cache = std::string(plan.device_cache->name),
+                                                .layers = layers_,
+                                                .experts = experts_,
+                                                .top_k = top_k_,
+                                                .slots = memory_.slots,
+                                                .seed = seed_,
+                                                .workload = {.popularity = popularity_}},
+                                     .buffers = memory_.staging_slots,
+                                     .prefill_placement = plan.prefill_placement,
+                                     .prefill_from = plan.prefill_from,
+                                     .prefetch = prefetch_size_ > 0 ? plan.prefetch : nullptr,
+                                     .prefetch_config = {.seed = seed_},
+                                     .prefetch_size = prefetch_size_,
+                                     .guards_prefetch = experts::guards_prefetch(plan.device_preset),
+                                     .tiers = tiers,
+                                     .host_may_lack = true});
 }
 
 }  // namespace sluice::engine

@@ -21,8 +21,8 @@ struct CachePolicy;  // experts/registry.h
 struct PlacementPolicy;
 
 // Whether experts are brought to a device: some placement computes experts there, or tiers exclude each
-// other, so that the device computes what it alone has. Otherwise its caches are `none`, and nothing is
-// copied ahead. `in_prompts`: null where prompts are placed as all else.
+// other, so that the device computes what it alone has. `in_prompts`: null where prompts are placed as all
+// else.
 bool takes_experts(const PlacementPolicy& placement, const PlacementPolicy* in_prompts, Tiers tiers);
 
 struct DeviceCaches {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "experts/policy_choice.h"
 #include "experts/registry.h"
 
 namespace sluice::experts {
@@ -99,6 +100,17 @@ TEST(DeviceCaches, HoldOneExpertASlot) {
   }
   std::cout << "seed " << kSeed << ", " << kinds << " caches\n";
   EXPECT_GE(kinds, 10);
+}
+
+TEST(DevicePolicies, OfADeviceThatTakesNoExpertsKeepAndCopyNone) {
+  DevicePolicyChoice choice{.caches = {.cache = "lru", .layers = 2, .experts = 4, .top_k = 2, .slots = 2},
+                            .prefetch = &find_prefetch("all-next")};
+  EXPECT_NE(make_device_policies(choice).prefetch, nullptr);
+  EXPECT_EQ(make_device_policies(choice).residencies.front()->cache().name(), "lru");
+  choice.takes = false;
+  EXPECT_EQ(make_device_policies(choice).prefetch, nullptr);
+  EXPECT_EQ(make_device_policies(choice).residencies.size(), 2u);
+  EXPECT_EQ(make_device_policies(choice).residencies.front()->cache().name(), "none");
 }
 
 }  // namespace

@@ -114,6 +114,20 @@ constexpr DevicePreset kPresets[] = {
 
 std::uint32_t usual_prefetch_size(std::uint32_t experts) { return experts <= 8 ? 1 : 4; }
 
+std::uint32_t usual_prefetch_size(const DevicePreset* preset, std::uint32_t experts) {
+  return preset != nullptr && preset->prefetch_size != 0 ? preset->prefetch_size
+                                                         : usual_prefetch_size(experts);
+}
+
+bool guards_prefetch(const DevicePreset* preset) { return preset == nullptr || preset->guards_prefetch; }
+
+PrefillPlacement prefill_placement(const DevicePreset* preset, const PlacementPolicy* placement,
+                                   const PlacementPolicy* in_prompts) {
+  if (in_prompts != nullptr) return {in_prompts};
+  if (preset == nullptr || preset->prefill_placement.empty() || placement != nullptr) return {};
+  return {&find_placement(preset->prefill_placement), preset->prefill_from};
+}
+
 std::span<const DevicePreset> device_presets() { return kPresets; }
 
 const DevicePreset* device_preset_named(std::string_view name) {

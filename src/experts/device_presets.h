@@ -28,6 +28,21 @@ struct DevicePreset {
 // How many experts of a layer DALI prefetches: 1 where a layer has 8 or fewer (Mixtral), else 4 (SPEC §3.4).
 std::uint32_t usual_prefetch_size(std::uint32_t experts);
 
+// What runs and replays take of a preset, of which a user may name parts otherwise. Null: there is no preset,
+// or the user has not named that part.
+//
+// The same where the preset says how many; it does so only of its own prefetch, so null where the user names
+// another one.
+std::uint32_t usual_prefetch_size(const DevicePreset* preset, std::uint32_t experts);
+bool guards_prefetch(const DevicePreset* preset);
+struct PrefillPlacement {
+  const PlacementPolicy* policy = nullptr;  // null: as all other steps
+  std::uint32_t from = 1;                   // tokens of a prompt from which on it holds
+};
+// A placement that is named holds for prompts, too, unless one for these is named beside it.
+PrefillPlacement prefill_placement(const DevicePreset* preset, const PlacementPolicy* placement,
+                                   const PlacementPolicy* in_prompts);
+
 std::span<const DevicePreset> device_presets();
 // Null: there is none of this name. Also those that cannot run, which check_runs() refuses: Error(kUsage).
 const DevicePreset* device_preset_named(std::string_view name);

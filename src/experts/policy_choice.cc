@@ -20,11 +20,13 @@ std::vector<std::unique_ptr<Residency>> make_host_caches(const HostCaches& cache
 }
 
 DevicePolicies make_device_policies(const DevicePolicyChoice& choice) {
-  return {.residencies = make_device_caches(choice.caches),
+  DeviceCaches caches = choice.caches;
+  if (!choice.takes) caches.cache = "none";
+  return {.residencies = make_device_caches(caches),
           .buffers = choice.buffers,
           .prefill_placement = made(choice.prefill_placement),
           .prefill_from = choice.prefill_from,
-          .prefetch = made(choice.prefetch, choice.prefetch_config),
+          .prefetch = made(choice.takes ? choice.prefetch : nullptr, choice.prefetch_config),
           .prefetch_size = choice.prefetch_size,
           .guards_prefetch = choice.guards_prefetch,
           .tiers = choice.tiers,

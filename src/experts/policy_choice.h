@@ -30,6 +30,8 @@ std::vector<std::unique_ptr<Residency>> make_host_caches(const HostCaches& cache
 
 // A device beside the host. Null: as in DevicePolicies.
 struct DevicePolicyChoice {
+  // False (see takes_experts()): its caches are `none`, and nothing is copied ahead, whatever is chosen here.
+  bool takes = true;
   DeviceCaches caches;
   std::uint32_t buffers = kAnyBuffers;
   const PlacementPolicy* prefill_placement = nullptr;

@@ -127,9 +127,7 @@ ReplayFigures PaperReplay::run(const ReplayRequest& request, const std::function
   settings.preset = request.preset;
   settings.memory = static_cast<Bytes>(request.memory);
   if (preset.sharing != experts::PoolSharing::kNone)
-    settings.pools = engine::plan_pools(profile, {.shares = preset.sharing == experts::PoolSharing::kEqual
-                                                                ? engine::PoolShares::kEqual
-                                                                : engine::PoolShares::kPlanned,
+    settings.pools = engine::plan_pools(profile, {.shares = engine::shares_of(preset),
                                                   .memory = settings.memory,
                                                   .sequences = request.batch.size(),
                                                   .ranks = {}})

@@ -89,9 +89,6 @@ lab::MachineReplaySettings settings_of(const MachineRequest& request, const Mach
   settings.smoe = options.smoe;
   settings.precision = chosen.precision;
   settings.constraint = chosen.limits;
-  if (chosen.limits.mode != experts::ConstraintMode::kHard)
-    settings.constraint.lambda = options.cache_aware.lambda;
-  settings.constraint.top_j = options.cache_aware.top_j;
   settings.slices = chosen.slices;
   settings.seed = request.seed;
   return settings;

@@ -24,7 +24,6 @@
 #include "engine/plan/policy_plan.h"
 #include "experts/device_caches.h"
 #include "experts/registry.h"
-#include "experts/routing/slice_names.h"
 #include "flags/common_flags.h"
 #include "flags/number_range.h"
 #include "flags/output_path.h"
@@ -235,14 +234,13 @@ void run_slices(const Options& options) {
   // The recorded run's choices stay, so a limit serves only the account.
   chosen.router = "exact";
   chosen.cache = "slice-lru";
-  check_effects(options.slices, chosen, engine::choose_policies(chosen));
-  chosen.slices.warmup.rho = chosen.rho.value_or(experts::usual_rho(chosen.precision));
+  const engine::PolicyPlan plan = engine::choose_policies(chosen);
+  check_effects(options.slices, chosen, plan);
   lab::SliceReplaySettings settings;
   settings.scope = options.scope == "layer" ? lab::Scope::kLayer : lab::Scope::kGlobal;
   settings.capacity = capacity.capacity;
   settings.seed = seed_of(options);
-  settings.slices = {{chosen.precision, chosen.critical}, chosen.slices, chosen.limits};
-  settings.slices.limits.mode = chosen.constraint.value_or(experts::ConstraintMode::kNone);
+  settings.slices = {plan.precision, plan.slices, plan.limits};
   if (!options.decisions.empty()) check_new_file(options.decisions);
 
   const std::unique_ptr<trace::RoutingTrace> trace = trace::open_trace(options.trace);

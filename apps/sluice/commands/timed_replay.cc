@@ -229,13 +229,10 @@ void timed_replay(const TimedRequest& request, const TimedFlags& flags) {
     const experts::Preset& preset = experts::find_preset(row.preset);
     row.settings.all_decode = header.format == "mrt";
     if (preset.sharing != experts::PoolSharing::kNone)
-      row.settings.pools =
-          engine::plan_pools(profile, {.shares = preset.sharing == experts::PoolSharing::kEqual
-                                                     ? engine::PoolShares::kEqual
-                                                     : engine::PoolShares::kPlanned,
-                                       .memory = row.settings.memory,
-                                       .ranks = profile.ranks})
-              .chosen.slots;
+      row.settings.pools = engine::plan_pools(profile, {.shares = engine::shares_of(preset),
+                                                        .memory = row.settings.memory,
+                                                        .ranks = profile.ranks})
+                               .chosen.slots;
     row.result = lab::run_pipeline(requests, header.layers, header.experts, costs, row.settings,
                                    interrupted_or_unread);
   }

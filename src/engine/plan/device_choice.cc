@@ -125,9 +125,8 @@ std::uint32_t prefetch_size_of(const EngineOptions& options, const PolicyPlan& p
   }
   if (options.prefetch_size)
     experts::check_layer_has(*options.prefetch_size, facts.experts, Setting::kPrefetchSize);
-  const bool as_preset = policies.device_preset != nullptr && options.prefetch.empty();
-  std::uint32_t usual = as_preset ? policies.device_preset->prefetch_size : 0;
-  if (usual == 0) usual = experts::usual_prefetch_size(facts.experts);
+  const std::uint32_t usual = experts::usual_prefetch_size(
+      options.prefetch.empty() ? policies.device_preset : nullptr, facts.experts);
   return std::min(options.prefetch_size.value_or(usual), facts.experts);
 }
 

@@ -89,10 +89,8 @@ std::optional<kernels::ActivationForm> activations_of(const EngineOptions& optio
 
 experts::Parts kept_parts(Keep keep, const PolicyPlan& policies, const ModelFacts& facts) {
   using experts::Part;
-  if (facts.sliced() && keep == Keep::kFull) {  // caches of whole experts know one size
-    const bool low = policies.precision.mode == PrecisionMode::kLow && !policies.cache->sliced;
-    return low ? experts::Parts(Part::kMsb) : Part::kMsb | Part::kLsb;
-  }
+  if (facts.sliced() && keep == Keep::kFull)
+    return experts::kept_slices(policies.precision.mode, policies.cache->sliced);
   if (keep == Keep::kFull) return Part::kFull;
   if (!facts.split)
     throw Error(ErrorKind::kUsage,
@@ -110,11 +108,8 @@ void complete(PolicyPlan& policies, Keep keep, const ModelFacts& facts) {
   policies.smoe.validate();
   policies.kept = kept_parts(keep, policies, facts);
   experts::ConstraintConfig& limits = policies.limits;
-  if (limits.mode != experts::ConstraintMode::kHard) limits.lambda = policies.cache_aware.lambda;
-  if (policies.contract) limits.lambda = 0;  // the guard is not asked about routing that lambda changes
-  limits.top_j = policies.cache_aware.top_j;
   if (facts.sliced())
-    limits.low = experts::least_parts(policies.precision.mode);
+    experts::set_views(policies.precision.mode, limits);
   else
     limits.low = limits.high = policies.kept;
 }

@@ -44,8 +44,7 @@ const experts::DevicePreset* device_preset_of(const EngineOptions& options) {
   return preset;
 }
 
-// The parts that a device adds. A placement that the user names holds for prompts, too, unless one for these
-// is named beside it.
+// The parts that a device adds.
 void choose_device(const EngineOptions& options, const experts::DevicePreset* preset, PolicyPlan& plan) {
   plan.device_preset = preset;
   plan.device_cache = &options.device_cache.or_usual(preset != nullptr ? preset->device_cache : kDeviceCache);
@@ -62,13 +61,10 @@ void choose_device(const EngineOptions& options, const experts::DevicePreset* pr
              (options.device_cache.empty() ? Setting::kPreset : Setting::kDeviceCache));
   plan.device_may_rest = preset == nullptr && options.device_cache.empty() && options.placement.empty() &&
                          options.placement_prefill.empty();
-  if (!options.placement_prefill.empty()) {
-    plan.prefill_placement = options.placement_prefill.row();
-    return;
-  }
-  if (preset == nullptr || preset->prefill_placement.empty() || !options.placement.empty()) return;
-  plan.prefill_placement = &experts::find_placement(preset->prefill_placement);
-  plan.prefill_from = preset->prefill_from;
+  const experts::PrefillPlacement prefill =
+      experts::prefill_placement(preset, options.placement.row(), options.placement_prefill.row());
+  plan.prefill_placement = prefill.policy;
+  plan.prefill_from = prefill.from;
 }
 
 }  // namespace
@@ -125,6 +121,9 @@ PolicyPlan choose_policies(const EngineOptions& options, bool packed_states, boo
   plan.tiers = options.tiers;
   plan.limits = options.limits;
   plan.limits.mode = options.constraint.value_or(preset.constraint);
+  if (plan.limits.mode != experts::ConstraintMode::kHard) plan.limits.lambda = options.cache_aware.lambda;
+  if (options.contract) plan.limits.lambda = 0;  // the guard is not asked about routing that lambda changes
+  plan.limits.top_j = options.cache_aware.top_j;
   plan.cache_aware = options.cache_aware;
   plan.smoe = options.smoe;
   plan.slices = options.slices;

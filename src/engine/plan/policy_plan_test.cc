@@ -9,6 +9,7 @@
 namespace sluice::engine {
 namespace {
 
+using experts::ConstraintMode;
 using experts::PrecisionMode;
 
 PolicyPlan chosen(const std::function<void(EngineOptions&)>& change) {
@@ -37,6 +38,24 @@ TEST(PolicyPlan, KnowsWhetherAnybodyHasChosenThePrefetch) {
   EXPECT_FALSE(chosen([](EngineOptions& o) { o.recording = 1; }).prefetch_is_free);
   EXPECT_FALSE(
       chosen([](EngineOptions& o) { o.preset = "gpu-lru", o.device = "emulated"; }).prefetch_is_free);
+}
+
+// A lambda for the constraint hard alone; every other one takes the router's.
+TEST(PolicyPlan, LimitsTakeTheRulesOfTheRouter) {
+  const auto limits = [](ConstraintMode mode) {
+    return chosen([&](EngineOptions& o) {
+             o.router = "cache-prior";
+             o.constraint = mode;
+             o.limits.lambda = 0.25;
+             o.cache_aware = {.lambda = 0.75, .top_j = 2};
+           })
+        .limits;
+  };
+  EXPECT_EQ(limits(ConstraintMode::kHard).lambda, 0.25);
+  EXPECT_EQ(limits(ConstraintMode::kBoost).lambda, 0.75);
+  EXPECT_EQ(limits(ConstraintMode::kAdaptive).lambda, 0.75);
+  EXPECT_EQ(limits(ConstraintMode::kHard).top_j, 2u);
+  EXPECT_EQ(limits(ConstraintMode::kBoost).top_j, 2u);
 }
 
 TEST(PolicyPlan, RefusesAPresetThatCannotRun) {

@@ -176,6 +176,10 @@ class ChoiceCosts {
 
 }  // namespace
 
+PoolShares shares_of(const experts::Preset& preset) {
+  return preset.sharing == experts::PoolSharing::kEqual ? PoolShares::kEqual : PoolShares::kPlanned;
+}
+
 PoolPlan plan_pools(const Profile& profile, const PoolPlanRequest& request) {
   const ProfiledModel& model = profile.model;
   PoolPlan plan;

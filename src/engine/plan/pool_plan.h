@@ -21,6 +21,9 @@ enum class PoolShares {
   kEqual,  // equal memory for every pool (z-C)
 };
 
+// As a preset with pools has it.
+PoolShares shares_of(const experts::Preset& preset);
+
 struct PoolPlanRequest {
   PoolShares shares = PoolShares::kPlanned;
   Bytes memory = 0;             // for resident experts of all layers

@@ -30,8 +30,7 @@ experts::LayerPolicies make_policies(const PolicyPlan& plan, const model::MoeCon
 std::optional<PoolPlan> plan_pools_of(const EnginePlan& plan, const PolicyPlan& policies,
                                       const std::optional<Profile>& profile, Bytes room) {
   if (!policies.cache->pooled || !profile) return std::nullopt;
-  const bool equal = policies.preset->sharing == experts::PoolSharing::kEqual;
-  return plan_pools(*profile, {.shares = equal ? PoolShares::kEqual : PoolShares::kPlanned,
+  return plan_pools(*profile, {.shares = shares_of(*policies.preset),
                                .memory = room,
                                .sequences = plan.sequences,
                                .ranks = plan.ranks.empty() ? profile->ranks : plan.ranks,

@@ -4,6 +4,7 @@
 #include "base/setting.h"
 #include "experts/core/unit_interval.h"
 #include "experts/core/value_names.h"
+#include "experts/routing/precision.h"
 
 namespace sluice::experts {
 namespace {
@@ -24,6 +25,11 @@ void ConstraintConfig::validate() const {
   require_in_unit("eta", eta);
   if (low.empty() || !high.has_all(low))
     throw Error(ErrorKind::kUsage, "an expert's low view is no part of its high one");
+}
+
+void set_views(PrecisionMode mode, ConstraintConfig& limits) {
+  limits.low = least_parts(mode);
+  limits.high = kept_slices(mode, true);
 }
 
 }  // namespace sluice::experts

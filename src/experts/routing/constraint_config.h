@@ -8,6 +8,8 @@
 
 namespace sluice::experts {
 
+enum class PrecisionMode : std::uint8_t;  // precision.h
+
 enum class ConstraintMode : std::uint8_t {
   kNone,      // only keeps the account
   kBoost,     // a fixed lambda
@@ -31,5 +33,8 @@ struct ConstraintConfig {
 
   void validate() const;  // Error(kUsage)
 };
+
+// For models in slices: sets the views.
+void set_views(PrecisionMode mode, ConstraintConfig& limits);
 
 }  // namespace sluice::experts

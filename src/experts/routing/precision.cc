@@ -72,6 +72,10 @@ Parts least_parts(PrecisionMode mode) {
   return mode == PrecisionMode::kHigh ? Part::kMsb | Part::kLsb : Parts(Part::kMsb);
 }
 
+Parts kept_slices(PrecisionMode mode, bool holds_slices) {
+  return mode == PrecisionMode::kLow && !holds_slices ? Parts(Part::kMsb) : Part::kMsb | Part::kLsb;
+}
+
 void set_precision(const PrecisionRule& rule, Routing& routing) {
   switch (rule.mode) {
     case PrecisionMode::kFull:

@@ -37,6 +37,8 @@ PrecisionMode precision_mode(std::string_view name);  // full, dbsc, high, low; 
 std::string_view precision_name(PrecisionMode mode);
 // For models in slices: the parts of an expert that must be in memory for any use.
 Parts least_parts(PrecisionMode mode);
+// … and those that a cache keeps of an expert; one that holds slices separately may keep fewer.
+Parts kept_slices(PrecisionMode mode, bool holds_slices);
 
 struct PrecisionRule {
   PrecisionMode mode = PrecisionMode::kDbsc;

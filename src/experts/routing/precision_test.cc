@@ -11,6 +11,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "experts/routing/constraint_config.h"
 
 namespace sluice::experts {
 namespace {
@@ -146,6 +147,19 @@ TEST(SliceDemands, JoinTheTokensOfAnEvent) {
     } else {
       EXPECT_TRUE(demand.critical_tokens.empty());
     }
+  }
+}
+
+// Caches of whole experts know one size, and at low precision no decode step wants an LSB slice.
+TEST(KeptSlices, AreBothUnlessWholeExpertsAreKeptForLowPrecision) {
+  const Parts both = Part::kMsb | Part::kLsb;
+  for (const PrecisionMode mode : {PrecisionMode::kDbsc, PrecisionMode::kHigh, PrecisionMode::kLow}) {
+    EXPECT_EQ(kept_slices(mode, true), both);
+    EXPECT_EQ(kept_slices(mode, false), mode == PrecisionMode::kLow ? Parts(Part::kMsb) : both);
+    ConstraintConfig limits{.low = Part::kFull, .high = Part::kFull};
+    set_views(mode, limits);
+    EXPECT_EQ(limits.low, least_parts(mode));
+    EXPECT_EQ(limits.high, both);
   }
 }
 

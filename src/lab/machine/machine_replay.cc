@@ -70,8 +70,7 @@ void check(const RoutedSteps& steps, const SlicedModel& model, const MachineRepl
 
 experts::CacheConfig cache_config(const MachineReplaySettings& settings) {
   experts::CacheConfig config;
-  const bool sliced = experts::find_cache(settings.cache).sliced;
-  config.keep = sliced ? kHighView : experts::least_parts(settings.precision.mode);
+  config.keep = experts::kept_slices(settings.precision.mode, experts::find_cache(settings.cache).sliced);
   config.seed = settings.seed;
   config.slices = settings.slices;
   return config;
@@ -79,8 +78,7 @@ experts::CacheConfig cache_config(const MachineReplaySettings& settings) {
 
 experts::ConstraintConfig constraint_config(const MachineReplaySettings& settings) {
   experts::ConstraintConfig config = settings.constraint;
-  config.low = experts::least_parts(settings.precision.mode);
-  config.high = kHighView;
+  experts::set_views(settings.precision.mode, config);
   return config;
 }
 

@@ -158,11 +158,10 @@ class HybridReplay {
   experts::DevicePolicyChoice device() const {
     const experts::PlacementPolicy* const in_prompts =
         settings_.prefill_placement.empty() ? nullptr : &experts::find_placement(settings_.prefill_placement);
-    const bool takes =
-        experts::takes_experts(experts::find_placement(settings_.placement), in_prompts, tiers().tiers);
     const experts::PrefetchPolicy& prefetch = experts::find_prefetch(settings_.prefetch);
-    const bool prefetches = takes && prefetch.prefetches;
-    return {.caches = {.cache = takes ? settings_.device_cache : "none",
+    const experts::Tiers tiers = this->tiers().tiers;
+    return {.takes = experts::takes_experts(experts::find_placement(settings_.placement), in_prompts, tiers),
+            .caches = {.cache = settings_.device_cache,
                        .layers = steps_.layers,
                        .experts = steps_.experts,
                        .top_k = steps_.top_k,
@@ -172,11 +171,11 @@ class HybridReplay {
             .buffers = settings_.buffers,
             .prefill_placement = in_prompts,
             .prefill_from = settings_.prefill_from,
-            .prefetch = prefetches ? &prefetch : nullptr,
+            .prefetch = prefetch.prefetches ? &prefetch : nullptr,
             .prefetch_config = {.seed = settings_.seed, .transitions = settings_.transitions},
             .prefetch_size = settings_.prefetch_size,
             .guards_prefetch = settings_.guards_prefetch,
-            .tiers = tiers().tiers,
+            .tiers = tiers,
             .host_may_lack = settings_.host.capacity.has_value()};
   }
 

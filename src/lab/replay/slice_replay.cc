@@ -41,7 +41,7 @@ experts::CacheConfig cache_config(const SliceReplaySettings& settings) {
 
 experts::LayerPolicies policies_of(const trace::TraceHeader& header, const SliceReplaySettings& settings) {
   experts::ConstraintConfig limits = settings.slices.limits;
-  limits.low = experts::least_parts(settings.slices.precision.mode);
+  experts::set_views(settings.slices.precision.mode, limits);
   return experts::make_policies(
       {.precision = settings.slices.precision,
        .limits = limits,

@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "base/setting.h"
+#include "engine/plan/named_policy.h"
 #include "experts/core/tier.h"
 #include "experts/device_caches.h"
 #include "experts/device_presets.h"
@@ -18,10 +19,6 @@
 
 namespace sluice::app {
 namespace {
-
-// What runs where the user names every part by itself.
-constexpr experts::DevicePreset kNoPreset = {
-    .name = "-", .device_cache = {}, .placement = {}, .guards_prefetch = true};
 
 std::vector<std::uint32_t> parse_numbers(const std::string& list, Setting setting, std::uint32_t least) {
   constexpr std::uint32_t kMost = 65536;
@@ -68,9 +65,9 @@ std::vector<std::string> list_or(const std::string& list, Setting setting, std::
   return list.empty() ? std::vector<std::string>{std::string(otherwise)} : split_list(list, setting);
 }
 
-// The presets that are asked for; none where both parts of one are named.
+// The presets that are asked for; null, no preset, where both parts of one are named.
 std::vector<const experts::DevicePreset*> presets_of(const HybridRequest& request, const HybridFlags& flags) {
-  if (request.presets.empty() && !flags.placement.empty() && !flags.caches.empty()) return {&kNoPreset};
+  if (request.presets.empty() && !flags.placement.empty() && !flags.caches.empty()) return {nullptr};
   std::vector<const experts::DevicePreset*> presets;
   for (const std::string& name : list_or(request.presets, Setting::kPreset, "dali"))
     presets.push_back(&experts::find_device_preset(name));
@@ -85,16 +82,39 @@ std::vector<std::optional<std::uint32_t>> batches_of(const HybridFlags& flags) {
   return batches;
 }
 
-// As a run has it: a placement that is named holds for prompts, too, unless one for these is named beside it.
-void set_prefill(const HybridFlags& flags, const experts::DevicePreset& preset,
-                 lab::HybridSettings& settings) {
-  if (!flags.placement_prefill.empty()) {
-    settings.prefill_placement =
-        experts::find_placement(flags.placement_prefill, Setting::kPlacementPrefill).name;
-  } else if (flags.placement.empty()) {
-    settings.prefill_placement = preset.prefill_placement;
-    settings.prefill_from = preset.prefill_from;
+// What a user names beside a preset.
+struct NamedParts {
+  explicit NamedParts(const HybridFlags& flags) : prefetch(flags.prefetch) {
+    if (!flags.placement_prefill.empty())
+      in_prompts = experts::find_placement(flags.placement_prefill, Setting::kPlacementPrefill);
+    placement = flags.placement;
   }
+  engine::Named<experts::PrefetchPolicy> prefetch;
+  engine::Named<experts::PlacementPolicy> in_prompts, placement;
+};
+
+void set_prefill(const NamedParts& named, const experts::DevicePreset* preset,
+                 lab::HybridSettings& settings) {
+  const experts::PrefillPlacement prefill =
+      experts::prefill_placement(preset, named.placement.row(), named.in_prompts.row());
+  if (prefill.policy != nullptr) settings.prefill_placement = prefill.policy->name;
+  settings.prefill_from = prefill.from;
+}
+
+// The row's machine has been set.
+void set_prefetch(const NamedParts& named, const experts::DevicePreset* preset, const HybridFlags& flags,
+                  std::uint32_t experts, HybridRow& row) {
+  lab::HybridSettings& settings = row.settings;
+  const experts::PrefetchPolicy& prefetch =
+      named.prefetch.or_usual(preset != nullptr ? preset->prefetch : "none");
+  const std::uint32_t usual =
+      experts::usual_prefetch_size(named.prefetch.empty() ? preset : nullptr, experts);
+  settings.prefetch = prefetch.name;
+  settings.guards_prefetch = experts::guards_prefetch(preset);
+  settings.prefetch_size = static_cast<std::uint32_t>(flags.prefetch_size.value_or(usual));
+  // An engine has a staging buffer more for each expert that it copies ahead.
+  const bool ahead = prefetch.prefetches && row.machine->buffers != experts::kAnyBuffers;
+  settings.buffers = row.machine->buffers + (ahead ? settings.prefetch_size : 0);
 }
 
 std::string cache_names(bool experts::CachePolicy::*property) {
@@ -115,31 +135,22 @@ std::vector<HybridRow> hybrid_rows(const HybridRequest& request, const HybridFla
   for (const lab::HybridMachine& machine : machines)
     for (const std::optional<std::uint32_t>& batch : batches_of(flags))
       for (const std::uint32_t slots : slots_of(flags, machine, header.layers, header.experts))
-        for (const experts::DevicePreset* const one : presets_of(request, flags)) {
-          const experts::DevicePreset& preset = *one;
-          const experts::PrefetchPolicy& prefetch = experts::find_prefetch(
-              flags.prefetch.empty() ? preset.prefetch : std::string_view(flags.prefetch));
-          const std::uint32_t size = preset.prefetch_size != 0 && flags.prefetch.empty()
-                                         ? preset.prefetch_size
-                                         : experts::usual_prefetch_size(header.experts);
-          for (const std::string& cache : list_or(flags.caches, Setting::kDeviceCache, preset.device_cache)) {
+        for (const experts::DevicePreset* const preset : presets_of(request, flags)) {
+          const NamedParts named(flags);
+          for (const std::string& cache :
+               list_or(flags.caches, Setting::kDeviceCache, preset != nullptr ? preset->device_cache : "")) {
             HybridRow row{.machine = &machine,
-                          .preset = std::string(preset.name),
+                          .preset = std::string(preset != nullptr ? preset->name : "-"),
                           .batch = batch,
                           .settings = {},
                           .result = {}};
             lab::HybridSettings& settings = row.settings;
-            settings.placement = flags.placement.empty() ? preset.placement : flags.placement;
-            set_prefill(flags, preset, settings);
             settings.device_cache = find_cache_for(CacheUser::kReplay, cache, Setting::kDeviceCache).name;
-            experts::find_placement(settings.placement);
+            settings.placement =
+                preset != nullptr && flags.placement.empty() ? preset->placement : flags.placement;
+            set_prefill(named, preset, settings);
             settings.slots = slots;
-            settings.prefetch = prefetch.name;
-            settings.guards_prefetch = preset.guards_prefetch;
-            settings.prefetch_size = static_cast<std::uint32_t>(flags.prefetch_size.value_or(size));
-            // An engine has a staging buffer more for each expert that it copies ahead.
-            const bool ahead = prefetch.prefetches && machine.buffers != experts::kAnyBuffers;
-            settings.buffers = machine.buffers + (ahead ? settings.prefetch_size : 0);
+            set_prefetch(named, preset, flags, header.experts, row);
             settings.workload.window.steps = static_cast<std::uint32_t>(flags.w_size.value_or(4));
             settings.workload.score_iterations =
                 static_cast<std::uint32_t>(flags.w_size.value_or(experts::ScoreWindow::kIterations));
