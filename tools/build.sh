@@ -15,7 +15,8 @@ missing=$(ninja -C "$directory" -t commands "${targets[@]}" | grep -oE ' -o [^ ]
 ((missing < 50)) || echo "Building $what: $missing files, for which $jobs jobs take some minutes the first time."
 
 if [[ -t 1 ]]; then
-  NINJA_STATUS="building $what: %f of %t, %p " exec ninja -C "$directory" -j "$jobs" "${targets[@]}"
+  cd "$directory"  # with -C ninja says so in a line of its own
+  NINJA_STATUS="building $what: %f of %t, %p " exec ninja -j "$jobs" "${targets[@]}"
 fi
 NINJA_STATUS="%f/%t " ninja -C "$directory" -j "$jobs" "${targets[@]}" | awk -v what="$what" '
   /^ninja: (Entering|no work)/ { next }

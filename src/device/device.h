@@ -29,8 +29,8 @@ class Device {
   // operation runs at a time.
   virtual ThreadPool& pool() = 0;
   virtual LaneCounters computed() const = 0;  // of both streams
-  // What the host's experts take beside this device; null: as long as they take. Whoever computes experts on
-  // the host asks it.
+  // How long the host's experts shall take beside this device; whoever computes experts on the host asks.
+  // Null: nobody slows them down.
   virtual HostPace* host_pace() const { return nullptr; }
   virtual std::optional<Error> lost() const = 0;
 };

@@ -34,7 +34,7 @@ class EngineDevice {
   // Call once, before begin().
   void put_policies(const PolicyPlan& plan, experts::Tiers tiers, experts::LayerPolicies& policies);
   bool rests() const { return rests_; }
-  // It rests, or no placement computes experts there: none is copied there.
+  // No expert is copied to it, since it rests or no placement computes experts there.
   bool takes_none() const { return takes_none_; }
   UnitShape shape() const;
   DeviceUnit& unit() { return *unit_; }

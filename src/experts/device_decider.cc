@@ -235,7 +235,7 @@ void DeviceDecider::prefetch(std::span<const PartRequest> experts) {
   SLUICE_CHECK(open_ && may_prefetch_ && next_prefetched_.empty(), "a prefetch of no layer, or its second");
   for (const PartRequest& one : experts) {
     if (policies_.residency(one.id.layer).computable(one.id)) continue;
-    clock_.withdraw(one.id);  // what a layer long past has left of it
+    clock_.withdraw(one.id);  // a copy that an earlier layer asked for and nobody needed
     next_prefetched_.push_back(one.id);
     if (costs_.device.transfer > 0) prefetches_.push_back({one.id, costs_.device.transfer});
     now().prefetch.sent += 1;

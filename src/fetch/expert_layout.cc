@@ -24,7 +24,7 @@ ReadRegion region_of(const std::vector<store::Extent>& extents) {
   return region;
 }
 
-// The rules of an expert whose pieces are all like this one.
+// How an expert can be kept in parts if all its pieces are stored as this one is.
 const experts::PartRules& rules_of(const store::StoredPiece& piece) {
   using experts::Family;
   return experts::part_rules(piece.format->slices ? Family::kSliced

@@ -17,7 +17,8 @@ class FetchJob {
   void clear();  // as new, but keeps its memory
   // Bytes of its reads given to the disk. Not while it is under way.
   Bytes begun() const { return begun_; }
-  // It was withdrawn, or failed without being demanded: what it made must not be used. Likewise.
+  // It was withdrawn, or failed without being demanded: what it made must not be used. Not while it is under
+  // way.
   bool given_up() const { return withdrawn_; }
 
  private:

@@ -112,7 +112,7 @@ void calibrate_residual(const EngineFlags& flags, const ResidualRequest& request
         .found(std::to_string(settings.window));
   check_output();
   settings.engine = engine_options(flags);
-  settings.engine.residual = nullptr;  // an older one
+  settings.engine.residual = nullptr;  // it is measured anew
   if (open.checkpoint->slices()) settings.engine.precision = experts::PrecisionMode::kHigh;
   std::optional<Progress> progress;
   settings.on_progress = [&](std::size_t done, std::size_t all) {

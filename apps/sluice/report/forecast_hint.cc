@@ -19,7 +19,7 @@ namespace sluice::app {
 namespace {
 
 constexpr double kFar = 2;
-constexpr double kMatters = 0.25;                            // of all bytes of a token
+constexpr double kMatters = 0.25;                            // of the bytes of a token
 constexpr double kBlock = static_cast<double>(kBlockBytes);  // less than that is nothing
 
 bool far(double predicted, double measured) {
@@ -94,10 +94,11 @@ std::string waste_hint(const engine::ReadForecast& forecast, const Decoded& deco
 
 std::string speed_hint(const engine::ReadForecast& forecast, const Decoded& decoded) {
   if (!forecast.tok_s || decoded.tok_s <= 0 || !far(*forecast.tok_s, decoded.tok_s)) return "";
-  const bool faster = decoded.tok_s > *forecast.tok_s, less = decoded.bytes_per_token < forecast.expected();
-  if (!bytes_hint(forecast, decoded).empty() && faster == less)
+  const bool faster = decoded.tok_s > *forecast.tok_s;
+  const double times = ratio(decoded.bytes_per_token, forecast.expected());
+  if (faster ? times * (1 + kMatters) < 1 : times > 1 + kMatters)
     return fmt::format("{} than predicted, as {} was read than predicted", faster ? "faster" : "slower",
-                       less ? "less" : "more");
+                       faster ? "less" : "more");
   return fmt::format(
       "{} than predicted, which the bytes do not explain: reading or computing took another time than when "
       "it was measured; on an otherwise idle machine: sluice profile {}",

@@ -136,8 +136,8 @@ void MoeBlock::start_device(std::size_t layer, std::size_t tokens, const Workspa
   if (decider_->prefetches_to_device()) device_->prefetch(ahead_);
 }
 
-// The bytes may be in the host's memory, too, and then name their place in a file. Else the experts that the
-// device has computed are all that is known.
+// Finds the damaged weights in the host's memory, where they may be, too, and names their place in a file.
+// Otherwise it names the experts that the device has computed.
 void MoeBlock::throw_damage_on_device(const Error& error) const {
   std::string experts;
   for (const experts::DeviceUse& use : plan_->uses) {

@@ -21,9 +21,10 @@ struct WorkspaceShape {
   std::size_t positions = 0;          // most positions of a sequence
   std::size_t encoder_positions = 0;  // … of an encoder's input
   std::size_t logit_rows = 1;         // tokens whose logits are made at a time
-  unsigned threads = 1;               // of the unit that computes the dense part …
-  bool apart = false;                 // … in a memory of its own
-  // That products with dense matrices read beside codec::InputForm::kWords, and those with experts.
+  unsigned threads = 1;               // of the unit that computes the dense part
+  bool apart = false;                 // that unit has a memory of its own
+  // The forms of inputs, beside codec::InputForm::kWords, that products with dense matrices and with experts
+  // read.
   kernels::InputForms dense, experts;
   bool draws = false;  // tokens are drawn, one sequence after the other
   // Passes that may be open at a time. Each has a residual stream of its own; the rest is only used while a

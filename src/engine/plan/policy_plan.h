@@ -25,9 +25,10 @@ struct PolicyPlan {
   const experts::PlacementPolicy* placement = nullptr;
   // Without a device all of these are null, or as they are here.
   const experts::CachePolicy* device_cache = nullptr;
-  const experts::DevicePreset* device_preset = nullptr;         // null: none was named
-  const experts::PlacementPolicy* prefill_placement = nullptr;  // of prompts from …
-  std::uint32_t prefill_from = 1;                               // … so many tokens on; null: as all
+  const experts::DevicePreset* device_preset = nullptr;  // null: none was named
+  // Places steps that have at least `prefill_from` tokens of prompts; null: `placement` places them, too.
+  const experts::PlacementPolicy* prefill_placement = nullptr;
+  std::uint32_t prefill_from = 1;
   std::optional<experts::Tiers> tiers = {};  // empty: as experts::usual_tiers() says, once memory is divided
   bool device_may_rest = false;  // nobody has said what it is to do: it is left alone where it does not help
   experts::PrecisionRule precision;  // kFull: no slices

@@ -136,7 +136,7 @@ class HybridReplay {
              settings_.host.keep != experts::Parts(experts::Part::kFull) && !settings_.packed_copies});
   }
 
-  bool routes() const { return settings_.router != "exact"; }
+  bool routes() const { return experts::find_router(settings_.router).lossy; }
 
   experts::LayerPolicies policies() const {
     const HybridHost& host = settings_.host;

@@ -36,7 +36,7 @@ struct DenseTensor {
 // All except what DenseWeights::embedding_on_disk() leaves out.
 std::vector<DenseTensor> dense_tensors(const store::Checkpoint& checkpoint, const model::Model& model);
 
-// What a block of the device's memory begins at a multiple of.
+// A block of the device's memory begins at a multiple of this.
 inline constexpr Bytes kDeviceAlignment = 256;
 // Vectors share buffers: one page each would cost a small model megabytes.
 Bytes dense_vector_bytes(const model::Model& model);

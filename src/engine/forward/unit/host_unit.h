@@ -21,7 +21,8 @@ class HostUnit {
   HostUnit(const kernels::Context& kernels, codec::SliceView low_view)
       : kernels_(kernels), low_view_(low_view) {}
 
-  // What experts take here, shared ones aside; null, as at first: as long as they take. It must outlive this.
+  // `pace` says how long routed experts shall take here; it must outlive this. Null, as at first: nobody
+  // slows them down.
   void pace_by(device::HostPace* pace) { pace_ = pace; }
 
   // Writes work.out. `host`: scratch. Error(kCorrupt) for impossible codes.

@@ -6,8 +6,8 @@
 // lane l+8, then l+4, l+2, l+1; the bias is added last. Every instruction set, every number of tokens and
 // every number of threads follows this order, so the same inputs give the same bits everywhere. (A pair of
 // neighbouring columns per lane is what the BF16 dot instructions and a 64-column tiled layout can
-// reproduce.) Zero padding adds +0 products: x is padded with +0, weights with +0. Infinities and subnormal
-// numbers included; only a NaN is just a NaN, with whatever payload.
+// reproduce.) Zero padding adds +0 products: x is padded with +0, weights with +0. This
+// holds for infinities and subnormal numbers, too; where a result is a NaN, its payload may differ.
 //
 // products.h has the product. Bytes moved: the weights once per block of tokens whose arranged activations
 // fill half of L2 (1 MiB: 128 tokens of 2048 columns), plus activations. One thread does small products
