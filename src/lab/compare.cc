@@ -349,8 +349,12 @@ Json to_json(const Comparison& comparison) {
                          {"limit", it.planned->limit}};
     presets.push_back(std::move(json));
   }
+  Json reasons = Json::array();
+  for (const engine::StopReason reason : comparison.reasons)
+    reasons.push_back(engine::stop_reason_name(reason));
   Json json = {{"budget", comparison.budget},
                {"threads", comparison.threads},
+               {"stop_reasons", reasons},
                {"texts_equal", comparison.same_texts()},
                {"texts_equal_where_computed_alike", !comparison.different_though_computed_alike()},
                {"text", comparison.text ? Json(*comparison.text) : Json(nullptr)},

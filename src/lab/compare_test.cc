@@ -62,11 +62,13 @@ TEST(Compare, OnlyThoseThatComputeAlikeMustAgree) {
                 false,
                 "DIFFER"},
        }) {
-    const Comparison comparison{.contenders = it.contenders};
+    const Comparison comparison{.contenders = it.contenders,
+                                .reasons = {engine::StopReason::kContext, engine::StopReason::kLength}};
     EXPECT_EQ(comparison.same_texts(), it.same) << it.words;
     EXPECT_EQ(!comparison.different_though_computed_alike(), it.alike) << it.words;
     EXPECT_THAT(table_text(comparison, 200), HasSubstr(it.words));
     const Json json = to_json(comparison);
+    EXPECT_EQ(json.at("stop_reasons"), Json({"context", "length"}));
     EXPECT_EQ(json.at("texts_equal"), it.same);
     EXPECT_EQ(json.at("texts_equal_where_computed_alike"), it.alike);
     EXPECT_EQ(json.at("tokens"), Json(it.contenders.front().texts.front()));

@@ -92,7 +92,11 @@ std::optional<DeviceChoice> device_of(const EngineOptions& options, const ModelF
         {options.device_keep != DeviceKeep::kAuto, Setting::kDeviceKeep}};
     for (const auto& [is_given, setting] : given)
       if (is_given)
-        refuse(setting, "there is no device", "leave it out, or give " + Setting::kDevice + " emulated");
+        throw Error(ErrorKind::kUsage, "there is no device")
+            .in(setting)
+            .expected(Setting::kDevice + " beside it")
+            .found("none")
+            .fix("leave it out, or give " + Setting::kDevice + " emulated");
     return std::nullopt;
   }
   if (!facts.has_experts)
