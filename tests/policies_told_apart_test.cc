@@ -43,8 +43,9 @@ std::vector<std::string> compared(const std::string& text) {
   static const std::set<std::string> kNames = policy_names();
   static const std::string kHolder =
       R"((?:(?:->|\.)name|\b(?:\w+_)?(?:router|cache|scheduler|prefetch|placement|preset|policy|rule))_?(?:\(\))?)";
-  static const std::regex kCompared[] = {std::regex(kHolder + R"(\s*[!=]=\s*\w*\(?"([^"]+)\")"),
-                                         std::regex(R"lit("([^"]+)"\)?\s*[!=]=\s*[\w.>()-]*?)lit" + kHolder)};
+  static const std::regex kCompared[] = {
+      std::regex(kHolder + R"(\s*[!=]=\s*[\w:]*\(?"([^"\s]{1,40})\")"),
+      std::regex(R"lit("([^"\s]{1,40})"\)?\s*[!=]=\s*[\w.>()-]*?)lit" + kHolder)};
   std::vector<std::string> found;
   for (const std::regex& pattern : kCompared)
     for (std::sregex_iterator at(text.begin(), text.end(), pattern), end; at != end; ++at)

@@ -114,7 +114,8 @@ TEST(SmoeRun, APresetForADeviceMayBeLossy) {
   const Outcome both = run("compare " + kModel + " --preset s-ce,s-er -p 'Once upon a time' -n 24 --runs 1 " +
                            "--memory 48MiB" + device + slots + " --json");
   ASSERT_EQ(both.code, 0) << both.err;
-  for (const Json& one : Json::parse(both.out).at("presets"))
+  const Json compared = Json::parse(both.out);
+  for (const Json& one : compared.at("presets"))
     EXPECT_EQ(one.at("lossy").get<bool>(), one.at("preset") == "s-er") << one.dump();
 }
 

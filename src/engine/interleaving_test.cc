@@ -453,8 +453,8 @@ TEST(Interleaving, EveryExactPresetAndPlacement) {
     if (::testing::Test::HasFailure()) return;
     EXPECT_GT(met.evictions, 0u);
     EXPECT_GT(met.suspended, 0u);
-    EXPECT_GT(met.on_device, 1000u);
-    EXPECT_GT(met.there, 100u);
+    EXPECT_GT(met.on_device, 100u);
+    EXPECT_GT(met.there, 10u);
   }
 }
 

@@ -31,8 +31,7 @@ std::uint32_t usual_prefetch_size(std::uint32_t experts);
 // What runs and replays take of a preset, of which a user may name parts otherwise. Null: there is no preset,
 // or the user has not named that part.
 //
-// The same where the preset says how many; it does so only of its own prefetch, so null where the user names
-// another one.
+// The same, or what the preset says of its own prefetch: null where the user names another prefetch.
 std::uint32_t usual_prefetch_size(const DevicePreset* preset, std::uint32_t experts);
 bool guards_prefetch(const DevicePreset* preset);
 struct PrefillPlacement {

@@ -47,7 +47,7 @@ class Named {
 class NamedPreset {
  public:
   NamedPreset() = default;
-  // As of Named.
+  // An empty name: none. Error(kUsage) for an unknown one.
   template <PolicyName Name>
   NamedPreset(const Name& name) : NamedPreset(std::string_view(name)) {}
   NamedPreset(std::string_view name);

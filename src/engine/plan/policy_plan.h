@@ -58,8 +58,9 @@ struct PolicyPlan {
   std::string played() const;
 };
 
-// Rows for what `options` leave blank, by the preset. `auto` is ZipMoE where there are packed states, otherwise
-// whole experts under LRU. Leaves out `kept` and the views of `limits`, which resolve() adds. Error(kUsage).
+// Rows for what `options` leave blank, by the preset. `auto` is ZipMoE where there are packed states,
+// otherwise whole experts under LRU. Leaves out `kept` and the views of `limits`, which resolve() adds.
+// Error(kUsage).
 PolicyPlan choose_policies(const EngineOptions& options, bool packed_states, bool sliced);
 // For a model that nobody has opened yet: in slices, if options or preset choose a precision.
 PolicyPlan choose_policies(const EngineOptions& options);

@@ -62,17 +62,18 @@ HybridMachine smoe_machine(const SmoeSetting& setting, const std::string& name, 
   HybridMachine machine{.name = name, .expert_bits = word_bits(), .expert_bytes = static_cast<Bytes>(bytes)};
   machine.slot_shares = setting.slot_shares;
   machine.source = fmt::format("{}; {:.3g} ms a copy, {}", setting.what, 1e3 * bytes / setting.link, host);
-  machine.costs.run = {.per_token = host_per_token};
-  machine.costs.device = {.run = {.fixed = bytes / setting.memory},
-                          .transfer = bytes / setting.link,
-                          .shared = {.fixed = setting.shared * bytes / setting.memory},
-                          .gate = {.fixed = 30 * kMicro + word_bytes(setting.attention) / setting.memory},
-                          .sync = 10 * kMicro,
-                          .policy = 10 * kMicro,
-                          .launch = 5 * kMicro,
-                          .predict = 15 * kMicro,
-                          .stream_switch = 5 * kMicro,
-                          .row = setting.hidden * sizeof(float) / setting.link};
+  machine.costs.run.per_token = host_per_token;
+  experts::DeviceCosts& device = machine.costs.device;
+  device.run.fixed = bytes / setting.memory;
+  device.transfer = bytes / setting.link;
+  device.shared.fixed = setting.shared * bytes / setting.memory;
+  device.gate.fixed = 30 * kMicro + word_bytes(setting.attention) / setting.memory;
+  device.sync = 10 * kMicro;
+  device.policy = 10 * kMicro;
+  device.launch = 5 * kMicro;
+  device.predict = 15 * kMicro;
+  device.stream_switch = 5 * kMicro;
+  device.row = setting.hidden * sizeof(float) / setting.link;
   return machine;
 }
 

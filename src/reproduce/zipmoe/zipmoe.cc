@@ -17,6 +17,7 @@
 #include "engine/plan/options.h"
 #include "engine/plan/profile.h"
 #include "engine/run_report.h"
+#include "experts/registry.h"
 #include "model/architecture.h"
 #include "reproduce/run_pictures.h"
 #include "reproduce/svg.h"
@@ -202,8 +203,9 @@ class Reproducer {
       engine::generate(engine, runs_.settings().tokenizer, request);
       engine.record_timeline(nullptr);
       engine.observe(nullptr);
-      const std::string file = preset == std::string("z-C") ? "equal" : "planned";
-      const std::string which = file == "equal" ? "pools of equal shares (z-C)" : "planned pools (z-C+P)";
+      const bool equal = options.preset.host().sharing == experts::PoolSharing::kEqual;
+      const std::string file = equal ? "equal" : "planned";
+      const std::string which = equal ? "pools of equal shares (z-C)" : "planned pools (z-C+P)";
       picture("states-" + file + ".svg",
               fmt::format("In which state experts were found, by rank: {} at {}", which,
                           format_bytes(results_.budgets.front())),

@@ -159,7 +159,8 @@ std::vector<HybridRow> hybrid_rows(const HybridRequest& request, const HybridFla
             if (!flags.tiers.empty()) settings.tiers = experts::parse_tiers(flags.tiers);
             settings.packed_copies = machine.packed;
             settings.costs = machine.costs;
-            settings.router = request.router.empty() ? preset.router : request.router;
+            if (preset != nullptr) settings.router = preset->router;
+            if (!request.router.empty()) settings.router = request.router;
             settings.smoe = request.smoe;
             settings.seed = request.seed;
             rows.push_back(std::move(row));
