@@ -449,12 +449,16 @@ TEST(Interleaving, EveryExactPresetAndPlacement) {
     const model::ModelConfig config = model::describe_model(*store::open_checkpoint(path)).config;
     std::mt19937_64 random(seed);
     Met met;
-    check(path, every_exact_preset(config, part_of_experts(path), random), seed, met);
-    if (::testing::Test::HasFailure()) return;
+    // What is drawn uses a device more or less; one draw in five uses it too little to show much.
+    constexpr int kDraws = 4;
+    for (int draw = 0; draw < kDraws && !(met.on_device > 1000 && met.there > 100); ++draw) {
+      check(path, every_exact_preset(config, part_of_experts(path), random), seed + draw, met);
+      if (::testing::Test::HasFailure()) return;
+    }
     EXPECT_GT(met.evictions, 0u);
     EXPECT_GT(met.suspended, 0u);
-    EXPECT_GT(met.on_device, 100u);
-    EXPECT_GT(met.there, 10u);
+    EXPECT_GT(met.on_device, 1000u);
+    EXPECT_GT(met.there, 100u);
   }
 }
 
