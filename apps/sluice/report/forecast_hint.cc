@@ -95,8 +95,9 @@ std::string waste_hint(const engine::ReadForecast& forecast, const Decoded& deco
 std::string speed_hint(const engine::ReadForecast& forecast, const Decoded& decoded) {
   if (!forecast.tok_s || decoded.tok_s <= 0 || !far(*forecast.tok_s, decoded.tok_s)) return "";
   const bool faster = decoded.tok_s > *forecast.tok_s;
-  const double times = ratio(decoded.bytes_per_token, forecast.expected());
-  if (faster ? times * (1 + kMatters) < 1 : times > 1 + kMatters)
+  const double less = faster ? decoded.bytes_per_token : forecast.expected(),
+               more = faster ? forecast.expected() : decoded.bytes_per_token;
+  if (more >= kBlock && more > (1 + kMatters) * less)
     return fmt::format("{} than predicted, as {} was read than predicted", faster ? "faster" : "slower",
                        faster ? "less" : "more");
   return fmt::format(
