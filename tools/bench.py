@@ -292,8 +292,10 @@ def losses(old, new):
 
 
 def last_run(path):
-    """The rows of the latest run of `make bench` in a ledger, and its date; ([], None) where there is none."""
-    rows = [row for row in ledger.read(path) if row["command"].startswith("make bench")] if os.path.exists(path) else []
+    """The rows of the latest run of `make bench` in a ledger, and its date; ([], None) where there is none. Rows without a time of day were
+    copied from pages, and are no run."""
+    rows = ledger.read(path) if os.path.exists(path) else []
+    rows = [row for row in rows if row["command"].startswith("make bench") and "T" in (row["date"] or "")]
     date = max((row["date"] for row in rows), default=None)
     return [row for row in rows if row["date"] == date], date
 

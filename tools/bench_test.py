@@ -59,6 +59,15 @@ class Ledger(unittest.TestCase):
         self.assertEqual(list(bench.losses(kept, noisy)), [])  # a noisy minute hits the limit, too
         self.assertEqual(list(bench.losses(kept, larger)), ["trace: size: native: 2.5 → 2.6 bits"])
 
+    def test_rows_copied_from_pages_are_no_run(self):
+        rows = list(bench.ledger_rows(result_of(0.1, 0.5)))
+        copied = [{**row, "date": date} for row in rows for date in (None, "2026-12-31", "not recorded")]
+        ledger.append(self.path, copied)
+        self.assertEqual(bench.last_run(self.path), ([], None))
+        ledger.append(self.path, rows)
+        kept, date = bench.last_run(self.path)
+        self.assertEqual((len(kept), date), (len(rows), "2026-01-02T03:04:05"))
+
     def test_nothing_is_appended_to_a_file_that_is_no_ledger(self):
         with open(self.path, "w", encoding="utf-8") as file:
             file.write("a,b\n1,2\n")
