@@ -145,7 +145,7 @@ std::vector<HybridMachine> make_all() {
               "fitted to DALI's Table 4 for Mixtral: 4.0 ms a copy, 2 + 5 w ms on the host",
               {.fixed = 2000 * kMicro, .per_token = 5000 * kMicro}, 400 * share * kMicro, 4000 * kMicro),
       machine("dali-3090-mixtral-8", 4.5, kMixtralWeights,
-              "fitted to DALI's Table 4 for Mixtral: 8.0 ms a copy, 2 + .5 w ms on the host",
+              "fitted to DALI's Table 4 for Mixtral: 8.0 ms a copy, 2 + 0.5 w ms on the host",
               {.fixed = 2000 * kMicro, .per_token = 500 * kMicro}, 400 * share * kMicro, 8000 * kMicro),
       smoe_end(smoe_s1(), kLeastRead),
       smoe_end(smoe_s1(), kMostRead),
