@@ -57,8 +57,8 @@ constexpr Bytes bytes_in_blocks(MatrixShape shape) {
 struct MatrixRef;
 
 // One row of the table. Rows are constants that outlive everything; their addresses are the key, also of
-// kernels/products/format_kernels.h. Rows that are not in matrix_formats() (tests have some) come from
-// whoever names them: a checkpoint.
+// kernels/products/format_kernels.h. A checkpoint may also name a row that is not in matrix_formats(), as
+// tests do.
 struct MatrixFormat {
   std::string_view name;                       // in manifests and messages
   std::array<Plane, kMostPlanes> planes = {};  // in order; those behind the last have no name

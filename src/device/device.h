@@ -29,8 +29,8 @@ class Device {
   // operation runs at a time.
   virtual ThreadPool& pool() = 0;
   virtual LaneCounters computed() const = 0;  // of both streams
-  // How long the host's experts shall take beside this device; whoever computes experts on the host asks.
-  // Null: nobody slows them down.
+  // How long the host's experts shall take beside this device; the code that computes them asks. Null if
+  // nothing slows the host down.
   virtual HostPace* host_pace() const { return nullptr; }
   virtual std::optional<Error> lost() const = 0;
 };

@@ -1,5 +1,5 @@
-// What will be done at some time: an operation of a stream, a copy of a link, a job of whoever owns the
-// signal.
+// An event says when something has been done: an operation of a stream, a copy of a link, or a job of the
+// host, which says so by a signal.
 #pragma once
 
 #include <functional>

@@ -22,7 +22,7 @@ class HostSpace final : public Space {
   // The address of a byte of ours; null gives the address of nothing.
   Address address(const std::byte* byte) const;
   // The byte at an address, null for the address of nothing. Our own bug if the address belongs to another
-  // space: whoever computes with it must be the one that can.
+  // space, whose bytes only the code of its own unit can reach.
   const std::byte* pointer(Address address) const;
 };
 

@@ -124,7 +124,7 @@ class DeviceFor {
         .prefetch_size = setup_.prefetch_size,
         .tiers = setup_.tiers};
   }
-  // What the host does with experts of so many bytes.
+  // Sets what the host keeps of experts, which have so many bytes each.
   void set_host(Bytes expert, EngineOptions& options) const {
     if (setup_.packed) options.keep = Keep::kPacked;
     options.cache = setup_.host_cache;

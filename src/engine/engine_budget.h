@@ -47,10 +47,10 @@ kernels::ScratchShape scratch_shape(const BudgetParts& parts, DenseView dense, s
 // or for the caches that the plan asks for; Error(kUsage) for caches in which no part of an expert fits.
 DividedBudget divide_budget(const BudgetParts& parts, Bytes budget, const Profile* profile);
 
-// What relative biases are spread out in, on their way to a device: those of one stack at a time.
+// Bytes of the buffer in which the relative biases of one stack are spread out on their way to a device.
 Bytes relative_bias_bytes(const model::ModelConfig& config, const EnginePlan& plan);
 
-// One for all sparse layers, or one for each.
+// How many caches the plan has: one for all sparse layers, or one for each.
 std::size_t cache_count(const EnginePlan& plan, const model::ModelConfig& config);
 
 }  // namespace sluice::engine

@@ -94,8 +94,8 @@ struct RunReport {
   std::uint64_t scheduler_fallbacks() const;          // how often its cost guard gave up a search
   std::uint64_t decision_hash() const;                // over all decisions so far, of all tiers
   Bytes cache_capacity() const;                       // bytes of each cache
-  // Bytes of the weight files in the page cache, whoever put them there. Empty under O_DIRECT: then none of
-  // them are ours.
+  // Bytes of the weight files in the page cache, those that other programs have read included. Empty under
+  // O_DIRECT, whose reads leave nothing there.
   std::optional<Bytes> page_cache_bytes() const;
   Bytes expert_disk_bytes() const;    // mean bytes that a miss reads
   Bytes expert_memory_bytes() const;  // mean bytes of an expert as the caches keep it

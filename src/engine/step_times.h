@@ -1,5 +1,6 @@
-// What a decode step of a run with a device takes: by the modelled clock that decides, and as it was. The two
-// are near each other where the device keeps its times, and the costs were measured with it.
+// What a decode step of a run with a device takes, predicted by the modelled clock that decides, and
+// measured. The two are near each other if the device keeps to its times and the clock's costs were
+// measured on it.
 #pragma once
 
 namespace sluice::engine {

@@ -15,7 +15,7 @@ namespace {
 }
 
 // A limit on the loss holds only where the guard is asked before anything is changed.
-// `rule`: the router that changes the selection; null: none does.
+// `rule` is the router that changes the selection; null if the selection is the model's own.
 void check_loss_limit(const Combination& combination, const RouterPolicy* rule) {
   if (combination.family != Family::kSliced) {
     refuse("losses are calibrated only for models in slices", Setting::kMaxLoss, "a model without slices",

@@ -28,7 +28,8 @@ class WeightFiles {
   IoMode mode() const { return mode_; }
   // Whether reads in flight have pages in the page cache that must be counted as staging.
   bool uses_page_cache() const { return mode_ != IoMode::kDirect; }
-  // Bytes of all files that are in the page cache now, whoever read them (mincore).
+  // Bytes of all files that are in the page cache now (mincore), those that other programs have read
+  // included.
   Bytes cached_bytes() const;
 
   // Starts reading one run to buffer + run.place; its completion comes from reader() with this tag.

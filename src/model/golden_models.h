@@ -13,7 +13,8 @@ namespace sluice::testing {
 // the same time share the directories, so no test writes there.
 inline const std::string kGoldenModels = SLUICE_GOLDEN_MODELS;
 
-// What the reference computed for them (tools/oracle): NAME.golden/golden.json and logits.npy. Committed.
+// Where the repository keeps what the reference (tools/oracle) computed for these models:
+// NAME.golden/golden.json and logits.npy.
 inline const std::string kGoldens = SLUICE_SOURCE_DIR "/tests/golden/models";
 
 // All of them, sorted.

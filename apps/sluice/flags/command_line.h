@@ -69,7 +69,8 @@ class Command {
   // Flags of this command that are accepted as in that one, and do nothing here: the help says so.
   // REQUIRES: they were added
   void without_effect(const std::vector<Setting>& settings, const std::string& command);
-  // Flags of other commands that this one does not have, and what it does instead: said to whoever gives one.
+  // Flags of other commands that this one does not have, and what it does instead; an error says so if one
+  // is given.
   void lacks(std::vector<Setting> settings, const std::string& instead);
   // Flags of which exactly one must be given, under a heading of their own.
   Command* add_choice(const std::string& title);

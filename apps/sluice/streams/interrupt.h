@@ -1,14 +1,14 @@
-// Ctrl-C: asked for by whoever works for long.
+// Tells code that works for long whether the user has pressed Ctrl-C.
 #pragma once
 
 namespace sluice::app {
 
-// Once, before any command runs. Also ignores SIGPIPE: a reader that went away is a failed write
+// Is called once, before any command runs. Also ignores SIGPIPE: a reader that went away is a failed write
 // (standard_output.h).
 void install_signal_handlers();
 
-// True from the first Ctrl-C (SIGINT, or SIGTERM) on, whoever asks. A second one
-// ends the program with exit code 130.
+// True from the first Ctrl-C (SIGINT, or SIGTERM) on, for every caller. A second one ends the program with
+// exit code 130.
 bool interrupted();
 
 }  // namespace sluice::app

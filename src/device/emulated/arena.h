@@ -12,7 +12,7 @@
 namespace sluice::device {
 
 // How the arena is kept from host threads. Addresses are opaque in every case: numbers of a range of
-// address space in which nothing is ever mapped, so that whoever takes an address for a pointer faults. The
+// address space in which nothing is ever mapped, so that code that takes an address for a pointer faults. The
 // guard says what happens to a pointer that an operation has let out.
 enum class Guard {
   kNone,  // it can be read

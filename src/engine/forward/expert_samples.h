@@ -39,7 +39,8 @@ class ExpertSamples {
   void read(SampleRead what) const { read(what, samples_.size()); }
   // Makes the words of each sample that is stored in parts. REQUIRES: both regions are read.
   void decode() const;
-  // The part of that which needs no decoding: pieces that are stored whole, of experts with others.
+  // Copies the pieces that are stored whole, of experts that also have pieces in parts: the share of decode()
+  // that decodes nothing.
   void copy_whole_pieces() const;
   // As the engine computes with it (from planes or from words). REQUIRES: read; for words decoded.
   fetch::PlacedExpert place(const ExpertSample& sample, bool from_planes) const;

@@ -23,7 +23,7 @@ struct DeviceNeeds {
 // Two, so that one expert is copied while another one is computed.
 inline constexpr std::uint32_t kLeastStaging = 2;
 
-// What would do without any slot.
+// The least memory with which a device can compute: it has no slot then.
 Bytes least_device_memory(const DeviceNeeds& needs);
 
 struct DeviceMemoryPlan {

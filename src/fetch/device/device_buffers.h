@@ -9,8 +9,8 @@
 
 namespace sluice::fetch {
 
-// A buffer that is given back need not be idle: it goes with an event, and whoever takes it next waits for
-// that. So nobody waits to give one back. Thread-compatible.
+// The buffers of experts on a device. A buffer may be given back while the device still works with it: it is
+// given back with an event, and the next user waits for that event. Thread-compatible.
 class DeviceBuffers {
  public:
   // Allocates them: `slots` are charged to `experts`, `staging` to `staging`. Error(kBudget).

@@ -24,8 +24,8 @@ struct ReturnCounters {
   std::uint64_t lost = 0;
 };
 
-// A return waits in its buffer until the host has room for it; once its copy is under way, the buffer goes to
-// whoever takes it next, who waits for that copy. Meanwhile the host's buffers are those of an expert in
+// A return waits in its buffer until the host has room for it; once its copy is under way, the buffer is
+// given back, and its next user waits for that copy. Meanwhile the host's buffers are those of an expert in
 // stage kReturning, which the host's store leaves alone. Thread-compatible. References must outlive it.
 class DeviceReturns {
  public:

@@ -12,8 +12,8 @@
 
 namespace sluice::fetch {
 
-// Every expert in stage kReturning is its: whoever copies writes to its buffers. Thread-compatible.
-// References must outlive it.
+// Experts that come back from a device. No other class touches experts in stage kReturning: a copy of the
+// link still writes to their buffers. Thread-compatible. References must outlive it.
 class ExpertReturns {
  public:
   ExpertReturns(ExpertTable& experts, ExpertBuffers& buffers) : experts_(experts), buffers_(buffers) {}

@@ -84,7 +84,8 @@ class FormatTable {
   std::vector<FormatRow> rows_;
 };
 
-// Our own bug if neither table has the format: whoever loads a matrix asks has_kernels() first.
+// The kernels of a format. Our own bug if neither table has it: code that loads a matrix must ask
+// has_kernels() first.
 const FormatRow& format_row(const Context& ctx, const codec::MatrixFormat* format);
 bool has_kernels(const Context& ctx, const codec::MatrixFormat* format);
 
