@@ -84,6 +84,7 @@ class Verifier {
       if (options_.depth == VerifyDepth::kFull && restorable && report_.ok()) restore();
     }
     std::sort(report_.errors.begin(), report_.errors.end(), [](const VerifyError& a, const VerifyError& b) {
+    report_.bytes = done_;
       return std::tie(a.file, a.offset, a.message, a.expected) <
              std::tie(b.file, b.offset, b.message, b.expected);
     });
@@ -125,6 +126,12 @@ class Verifier {
   }
 
   bool read_manifest() {
+  // Bytes that are checked at once rather than scanned: progress and report count all that is looked at.
+  void count(Bytes bytes) {
+    done_ += bytes;
+    total_ += bytes;
+  }
+
     ++report_.files;
     if (::access(path(kManifestName).c_str(), F_OK) != 0) {
       add_damage(kManifestName, 0, kMissing, "the manifest of the store", kNoFile);
@@ -132,7 +139,7 @@ class Verifier {
     }
     try {
       const std::string text = read_manifest_text(store_);
-      report_.bytes += text.size();
+      count(text.size());
       manifest_ = parse_manifest(text, std::string(kManifestName));
       manifest_checksum_ = stated_checksum(text, std::string(kManifestName));
       decoder_.emplace(manifest_.codec.name, options_.isa);
@@ -175,6 +182,7 @@ class Verifier {
       } else if (is_sidecar(file.relative)) {
         check_sidecar_file(file.relative);
       } else {
+        count(file.size);
         add_foreign(file.relative, "a file that does not belong to the store");
       }
     }
@@ -285,7 +293,6 @@ class Verifier {
       }
       report_progress();
     }
-    report_.bytes += done_;
     if (report_.ok()) check_headers();
   }
 
