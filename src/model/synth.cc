@@ -13,6 +13,7 @@
 #include "base/files/file.h"
 #include "base/json/json.h"
 #include "base/setting.h"
+#include "base/stop_request.h"
 #include "model/synth_shard.h"
 
 namespace sluice::model {
@@ -102,11 +103,11 @@ std::string safetensors_head(std::span<const TensorSpec> tensors) {
   return head;
 }
 
-std::string index_json(const SynthPlan& plan) {
 std::span<const TensorSpec> tensors_of(const SynthPlan& plan, const SynthShard& shard) {
   return std::span(plan.tensors).subspan(shard.first, shard.count);
 }
 
+std::string index_json(const SynthPlan& plan) {
   Json weight_map = Json::object();
   for (const SynthShard& shard : plan.shards) {
     for (std::size_t i = shard.first; i < shard.first + shard.count; ++i)
@@ -153,7 +154,6 @@ class TemporaryDirectory {
   bool published_ = false;
 };
 
-void check_target(const SynthPlan& plan, const std::string& directory) {
 // What the files of the plan take on a disk: whole blocks, and one more for the entries of each file and of
 // the directory.
 Bytes disk_bytes(const SynthPlan& plan) {
@@ -164,6 +164,7 @@ Bytes disk_bytes(const SynthPlan& plan) {
   return bytes;
 }
 
+void check_target(const SynthPlan& plan, const std::string& directory) {
   std::error_code error;
   if (fs::exists(fs::symlink_status(directory, error))) throw name_is_taken(directory);
   check_directory_of(directory);
@@ -231,8 +232,7 @@ void write_synth(const SynthPlan& plan, const std::string& directory, ThreadPool
   const std::vector<float> quantiles = make_weight_quantiles();
   Bytes before = 0;  // of the shards that are done
   auto on_progress = [&](Bytes of_shard) {
-    if (!go_on(before + of_shard))
-      throw Error(ErrorKind::kInterrupted, "interrupted; nothing was kept").in(path);
+    if (!go_on(before + of_shard)) throw interrupted_error("nothing is left behind").in(path);
   };
   for (const SynthShard& shard : plan.shards) {
     const std::span<const TensorSpec> specs = tensors_of(plan, shard);

@@ -21,6 +21,7 @@
 #include "base/hash.h"
 #include "base/machine/thread_pool.h"
 #include "base/setting.h"
+#include "base/stop_request.h"
 #include "codec/exponents/plane_decoder.h"
 #include "store/format.h"
 #include "store/manifest.h"
@@ -83,8 +84,8 @@ class Verifier {
       const bool restorable = manifest_.family() != Family::kSliced;  // the store holds the source's words
       if (options_.depth == VerifyDepth::kFull && restorable && report_.ok()) restore();
     }
-    std::sort(report_.errors.begin(), report_.errors.end(), [](const VerifyError& a, const VerifyError& b) {
     report_.bytes = done_;
+    std::sort(report_.errors.begin(), report_.errors.end(), [](const VerifyError& a, const VerifyError& b) {
       return std::tie(a.file, a.offset, a.message, a.expected) <
              std::tie(b.file, b.offset, b.message, b.expected);
     });
@@ -125,13 +126,13 @@ class Verifier {
     add(VerifyKind::kBeside, file, Error(ErrorKind::kInvalid, message).in(file).fix("remove it"));
   }
 
-  bool read_manifest() {
   // Bytes that are checked at once rather than scanned: progress and report count all that is looked at.
   void count(Bytes bytes) {
     done_ += bytes;
     total_ += bytes;
   }
 
+  bool read_manifest() {
     ++report_.files;
     if (::access(path(kManifestName).c_str(), F_OK) != 0) {
       add_damage(kManifestName, 0, kMissing, "the manifest of the store", kNoFile);
@@ -181,8 +182,8 @@ class Verifier {
         expected.erase(wanted);
       } else if (is_sidecar(file.relative)) {
         check_sidecar_file(file.relative);
-      } else {
         count(file.size);
+      } else {
         add_foreign(file.relative, "a file that does not belong to the store");
       }
     }
@@ -300,7 +301,7 @@ class Verifier {
   void report_progress() try {
     if (options_.on_progress) options_.on_progress(done_, total_);
     if (options_.interrupted && options_.interrupted())
-      throw Error(ErrorKind::kInterrupted, "interrupted; the store is not verified").in(store_);
+      throw interrupted_error("the store is not verified").in(store_);
   } catch (...) {
     stop_ = true;
     throw;
