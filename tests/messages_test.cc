@@ -13,6 +13,7 @@
 #include "base/shown_text.h"
 #include "base/wrapped_text.h"
 #include "bundled_model.h"
+#include "source_text.h"
 #include "terminal.h"
 
 namespace {
@@ -40,6 +41,24 @@ std::vector<std::string> words_of(const std::string& text) {
 }
 
 std::string quoted(const std::vector<std::string>& words) { return "'" + joined(words, "' '") + "'"; }
+
+// One form for all commands: "WHERE: interrupted; what is left". A device's own events, which no user sees,
+// are given up for other reasons, too.
+TEST(Interruption, IsWordedInOnePlace) {
+  const std::string made = "Error(ErrorKind::kInterrupted,", form = "src/base/stop_request.h";
+  bool has_form = false;
+  const auto wanted = [](const std::filesystem::path& path) {
+    const std::string name = path.filename().string();
+    return (name.ends_with(".cc") || name.ends_with(".h")) && !name.ends_with("_test.cc") &&
+           path.string().find("/src/device/") == std::string::npos;
+  };
+  sluice::testing::each_source(
+      {"src", "apps"}, wanted, [&](const std::string& path, const std::string& text) {
+        EXPECT_EQ(text.find(made), std::string::npos) << path << " does not use interrupted_error()";
+        has_form |= path == form && text.find("{ErrorKind::kInterrupted,") != std::string::npos;
+      });
+  EXPECT_TRUE(has_form) << form;
+}
 
 // Commands that say something on standard error, and nothing on standard output.
 class Messages : public ::testing::Test {

@@ -64,7 +64,8 @@ TEST_F(RunInterrupt, AnInterruptedRunWritesNoAnswer) {
   program.interrupt();
   const Outcome outcome = program.wait();
   EXPECT_EQ(outcome.code, 130) << "it was finished before the signal came";
-  EXPECT_NE(outcome.out.find(out + ": not written"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find(out + ": interrupted; the answer is not written"), std::string::npos)
+      << outcome.out;
   std::ifstream kept(out);
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(kept), {}), "an earlier answer");
 }

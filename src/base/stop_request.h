@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <functional>
+#include <string>
+#include <string_view>
 
 #include "base/error.h"
 
@@ -11,9 +13,15 @@ namespace sluice {
 // Asked between two steps of the work, by the thread that does it; true: stop. Empty: nobody will.
 using StopRequest = std::function<bool()>;
 
-// Error(kInterrupted) if it says so.
+// The error of all work that its user has stopped. `what_is_left`: what becomes of the work that was done.
+inline Error interrupted_error(std::string_view what_is_left = {}) {
+  const std::string rest = what_is_left.empty() ? "" : "; " + std::string(what_is_left);
+  return {ErrorKind::kInterrupted, "interrupted" + rest};
+}
+
+// Throws interrupted_error() if the request says so.
 inline void stop_if(const StopRequest& request) {
-  if (request && request()) throw Error(ErrorKind::kInterrupted, "stopped before the end");
+  if (request && request()) throw interrupted_error();
 }
 
 // The same in front of the steps 0, `between`, 2 `between`, …: of short steps not each has to ask.

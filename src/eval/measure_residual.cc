@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/setting.h"
+#include "base/stop_request.h"
 #include "engine/engine.h"
 #include "engine/forward/predictor.h"
 #include "engine/model_identity.h"
@@ -200,8 +201,7 @@ engine::GateResidual measure_residual(const store::Checkpoint& checkpoint, const
   const std::size_t averaged = (windows - held_out) * options.window, used = windows * options.window;
   const std::size_t layers = model.config.sparse_layers();
   const auto progress = [&](std::size_t done) {
-    if (options.on_progress && !options.on_progress(done, used))
-      throw Error(ErrorKind::kInterrupted, "interrupted");
+    if (options.on_progress && !options.on_progress(done, used)) throw interrupted_error();
   };
   engine::EngineOptions settings = options.engine;
   settings.router = "exact";

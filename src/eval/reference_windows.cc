@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/stop_request.h"
 #include "engine/engine.h"
 #include "engine/session/sequence.h"
 #include "eval/feed.h"
@@ -27,8 +28,7 @@ void for_each_scored(engine::Engine& engine, engine::Sequence& sequence,
   feed(engine, sequence, window, steps ? windows.prompt : kAllOfIt,
        {[&](std::size_t t) { return t >= windows.prompt && t + 1 < window.size(); },
         [&](std::size_t t, std::span<const float> logits) {
-          if (!on_progress(begin + t))
-            throw Error(ErrorKind::kInterrupted, "stopped before the end of the text");
+          if (!on_progress(begin + t)) throw interrupted_error();
           take(t - windows.prompt, logits, window[t + 1]);
         }});
 }

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/setting.h"
+#include "base/stop_request.h"
 
 namespace sluice::eval {
 
@@ -44,7 +45,7 @@ std::vector<WindowScore> score_windows(engine::Engine& engine, std::span<const t
                                    .scored = begin + windows.prompt + 1},
                                   [&] { return on_progress(done++); }));
   }
-  if (!on_progress(tokens.size())) throw Error(ErrorKind::kInterrupted, "stopped before the end of the text");
+  if (!on_progress(tokens.size())) throw interrupted_error();
   return scores;
 }
 

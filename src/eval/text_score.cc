@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "base/error.h"
+#include "base/stop_request.h"
 #include "engine/engine.h"
 #include "engine/session/sequence.h"
 #include "eval/logits.h"
@@ -68,7 +69,7 @@ WindowScore TextScorer::score(std::span<const tokenizer::TokenId> text, const Wi
       return begin + t + 1 >= window.scored && begin + t + 1 < window.end;
     };
     const auto check = [&] {
-      if (go_on && !go_on()) throw Error(ErrorKind::kInterrupted, "stopped before the end of the text");
+      if (go_on && !go_on()) throw interrupted_error();
     };
     const auto row = [&](std::size_t t) {
       const std::size_t vocab = model_.model().config.vocab;

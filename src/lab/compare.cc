@@ -11,6 +11,7 @@
 #include "base/duration.h"
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/stop_request.h"
 #include "base/text_table.h"
 #include "base/wrapped_text.h"
 #include "engine/engine.h"
@@ -73,7 +74,7 @@ OneRun measure(engine::Engine& engine, const CompareSettings& settings, double l
   first = begin;
   run.results = engine::generate(engine, settings.tokenizer, requests);
   const Clock::time_point end = Clock::now();
-  if (settings.interrupted && settings.interrupted()) throw Error(ErrorKind::kInterrupted, "interrupted");
+  stop_if(settings.interrupted);
 
   const engine::ExpertStatistics& decode = engine.statistics().decode;
   const double tokens = static_cast<double>(decode.tokens);

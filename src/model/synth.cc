@@ -13,14 +13,13 @@
 #include "base/files/file.h"
 #include "base/json/json.h"
 #include "base/setting.h"
+#include "base/stop_request.h"
 #include "model/synth_shard.h"
 
 namespace sluice::model {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr Bytes kOtherBytes = 64 * kMiB;  // headers, index, file system: extra free space needed
 
 std::uint64_t elements_of(const TensorSpec& spec) {
   std::uint64_t n = 1;
@@ -104,6 +103,10 @@ std::string safetensors_head(std::span<const TensorSpec> tensors) {
   return head;
 }
 
+std::span<const TensorSpec> tensors_of(const SynthPlan& plan, const SynthShard& shard) {
+  return std::span(plan.tensors).subspan(shard.first, shard.count);
+}
+
 std::string index_json(const SynthPlan& plan) {
   Json weight_map = Json::object();
   for (const SynthShard& shard : plan.shards) {
@@ -151,11 +154,21 @@ class TemporaryDirectory {
   bool published_ = false;
 };
 
+// What the files of the plan take on a disk: whole blocks, and one more for the entries of each file and of
+// the directory.
+Bytes disk_bytes(const SynthPlan& plan) {
+  const auto blocks = [](Bytes bytes) { return round_up(bytes, kBlockBytes) + kBlockBytes; };
+  Bytes bytes = plan.bytes + kBlockBytes + blocks(index_json(plan).size()) + blocks(plan.config_json.size());
+  for (const SynthShard& shard : plan.shards)
+    bytes += blocks(safetensors_head(tensors_of(plan, shard)).size() + shard.bytes) - shard.bytes;
+  return bytes;
+}
+
 void check_target(const SynthPlan& plan, const std::string& directory) {
   std::error_code error;
   if (fs::exists(fs::symlink_status(directory, error))) throw name_is_taken(directory);
   check_directory_of(directory);
-  const Bytes free = free_space(TemporaryDirectory::parent_of(directory)), needed = plan.bytes + kOtherBytes;
+  const Bytes free = free_space(TemporaryDirectory::parent_of(directory)), needed = disk_bytes(plan);
   if (free < needed) {
     const ComparedBytes sizes = compared_bytes(needed, free);
     throw Error(ErrorKind::kIo, "not enough free disk space")
@@ -219,11 +232,10 @@ void write_synth(const SynthPlan& plan, const std::string& directory, ThreadPool
   const std::vector<float> quantiles = make_weight_quantiles();
   Bytes before = 0;  // of the shards that are done
   auto on_progress = [&](Bytes of_shard) {
-    if (!go_on(before + of_shard))
-      throw Error(ErrorKind::kInterrupted, "interrupted; nothing was kept").in(path);
+    if (!go_on(before + of_shard)) throw interrupted_error("nothing is left behind").in(path);
   };
   for (const SynthShard& shard : plan.shards) {
-    const std::span<const TensorSpec> specs = std::span(plan.tensors).subspan(shard.first, shard.count);
+    const std::span<const TensorSpec> specs = tensors_of(plan, shard);
     std::vector<SynthTensor> tensors;
     for (const TensorSpec& spec : specs) {
       SynthValues::Options values;

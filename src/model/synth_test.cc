@@ -1,14 +1,18 @@
 #include "model/synth.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/mount.h>
 
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <numeric>
+#include <stdexcept>
 
 #include "base/error.h"
 #include "base/files/file.h"
@@ -251,6 +255,36 @@ TEST_F(SynthTest, ChecksFreeSpaceFirst) {
     EXPECT_THAT(error.what(), HasSubstr("not enough free disk space"));
   }
   EXPECT_EQ(entries(), 1u);
+}
+
+// What is asked for is what the files take, and no more: on a disk of just that size the model is written.
+TEST_F(SynthTest, AsksForTheRoomThatItsFilesTake) {
+  const std::string disk = path("disk");
+  fs::create_directory(disk);
+  const auto mount_with = [&](Bytes bytes, unsigned long flags) {
+    return ::mount("none", disk.c_str(), "tmpfs", flags, fmt::format("size={}", bytes).c_str()) == 0;
+  };
+  if (!mount_with(kBlockBytes, 0)) GTEST_SKIP() << "may not mount a small file system here";
+  const std::unique_ptr<const char, int (*)(const char*)> unmount(
+      disk.c_str(), [](const char* path) { return ::umount2(path, MNT_DETACH); });
+  const SynthPlan small = plan();
+  const auto fits = [&](Bytes bytes) {
+    if (!mount_with(bytes, MS_REMOUNT)) throw std::runtime_error("remount");
+    try {
+      write(small, "disk/model");
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr("not enough free disk space"));
+      return false;
+    }
+    fs::remove_all(disk + "/model");
+    return true;
+  };
+  Bytes needed = round_down(small.bytes, kBlockBytes);
+  while (!fits(needed)) {
+    needed += kBlockBytes;
+    ASSERT_LE(needed, small.bytes + 16 * kBlockBytes) << "asks for more than its three files take";
+  }
+  EXPECT_GT(needed, small.bytes);
 }
 
 TEST_F(SynthTest, InterruptionLeavesNothing) {

@@ -1,7 +1,6 @@
 #include "trace/trace_writer.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -283,7 +282,6 @@ void TraceWriter::layer(std::span<const float> logits, const experts::Routing& r
   ++steps_;
   hand_over();
   step_is_whole();
-  if (!first_step_bytes_) first_step_bytes_ = whole_bytes_;
 }
 
 void TraceWriter::close() {
@@ -294,11 +292,8 @@ void TraceWriter::close() {
 void TraceWriter::give_up() noexcept {
   try {
     close();
-  } catch (...) {  // the error was reported earlier; how much has been written is seen below
+  } catch (...) {  // the error was reported earlier
   }
-  struct stat info {};
-  if (::stat(path_.c_str(), &info) != 0) return;
-  if (first_step_bytes_ && static_cast<Bytes>(info.st_size) >= *first_step_bytes_) return;
   if (begun_ == Begun::kNew) {
     ::unlink(path_.c_str());
   } else if (::truncate(path_.c_str(), static_cast<off_t>(first_bytes_)) != 0) {

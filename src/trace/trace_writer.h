@@ -49,9 +49,8 @@ class TraceWriter {
   void gate_inputs(std::span<const float> inputs);
   void layer(std::span<const float> logits, const experts::Routing& routing);
   void close();  // abandons an unfinished step
-  // Instead of close(), for a run that failed: a file without a whole step of this run becomes what create()
-  // or resume() found, so that a new file is removed. With a whole step the file stays, and a later run may
-  // continue it.
+  // Instead of close(), for a run that failed: a new file is removed, and a continued one is cut to what
+  // resume() found, so that no file looks like a trace of a run that is not in it to its end.
   void give_up() noexcept;
   std::uint64_t steps() const { return steps_; }  // complete steps in the file, earlier runs included
   // Whether the header says that these are recorded.
@@ -93,7 +92,6 @@ class TraceWriter {
   std::uint32_t first_sequence_ = 0, sequences_ = 0;  // of this run; number seen in the file
   Bytes written_ = 0;                                 // written to the file, or on the way
   Bytes first_bytes_ = 0;                             // of the file that is continued
-  std::optional<Bytes> first_step_bytes_;  // size of the file with the first complete step of this run
   // Where an abandoned step goes back to.
   Bytes whole_bytes_ = 0;
   std::uint32_t whole_sequences_ = 0;

@@ -85,7 +85,7 @@ TEST(TraceWriter, TheFileHasItsHeaderWhenARunBegins) {
   EXPECT_TRUE(small_file().starts_with(begun));
 }
 
-TEST(TraceWriter, ARunGivenUpWithoutAStepLeavesWhatWasThere) {
+TEST(TraceWriter, ARunGivenUpLeavesWhatWasThere) {
   const ScratchDirectory scratch;
   const std::string path = scratch.file("a.trace");
   const SequenceMark mark{0, 1, 0};
@@ -106,14 +106,24 @@ TEST(TraceWriter, ARunGivenUpWithoutAStepLeavesWhatWasThere) {
     write_small(writer);
     writer.give_up();
   }
-  EXPECT_EQ(content_of(path), small_file());  // its steps are kept
+  EXPECT_FALSE(std::filesystem::exists(path));  // whole steps, too, are only a part of the run
   {
-    TraceWriter writer = TraceWriter::resume(path, small_header());
-    writer.begin_run(Json::object());
-    one_layer(writer);
-    writer.give_up();
+    TraceWriter writer = TraceWriter::create(path, small_header());
+    write_small(writer);
+    writer.close();
   }
-  EXPECT_EQ(content_of(path), small_file());
+  const std::string whole = content_of(path);
+  for (const bool whole_steps : {false, true}) {
+    TraceWriter writer = TraceWriter::resume(path, small_header());
+    if (whole_steps) {
+      write_small(writer);
+    } else {
+      writer.begin_run(Json::object());
+      one_layer(writer);
+    }
+    writer.give_up();
+    EXPECT_EQ(content_of(path), whole) << whole_steps;
+  }
 }
 
 TEST(TraceWriter, ACutFileIsContinuedBehindItsLastWholeStep) {

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/setting.h"
+#include "base/stop_request.h"
 #include "command.h"
 #include "engine/engine.h"
 #include "engine/plan/engine_plan.h"
@@ -125,9 +126,9 @@ void forward(const Options& options) {
   out.file().write(npy_header(tokens.size(), open.model.config.vocab));
   const std::unique_ptr<engine::Sequence> sequence = engine.new_sequence();
   if (!encoder_tokens.empty() && !engine.encode(*sequence, encoder_tokens, [] { return !interrupted(); }))
-    throw Error(ErrorKind::kInterrupted, "stopped before the encoder was done");
+    throw interrupted_error("no logits are written");
   const auto go_on = [] {
-    if (interrupted()) throw Error(ErrorKind::kInterrupted, "stopped before the last position");
+    if (interrupted()) throw interrupted_error("no logits are written");
     return true;
   };
   const auto write = [&](std::span<const float> logits) {

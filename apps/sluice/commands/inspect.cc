@@ -17,6 +17,7 @@
 #include "base/json/json.h"
 #include "base/setting.h"
 #include "base/shown_text.h"
+#include "base/stop_request.h"
 #include "base/text_table.h"
 #include "base/wrapped_text.h"
 #include "codec/exponents/entropy.h"
@@ -306,7 +307,7 @@ Entropy measure_entropy(const store::Checkpoint& checkpoint, const Model& model,
   each_run([&](const Run& run) {
     const std::uint64_t end = at + run.words;
     if (next < end) {
-      if (interrupted_or_unread()) throw Error(ErrorKind::kInterrupted, "interrupted");
+      if (interrupted_or_unread()) throw interrupted_error();
       reader.add(run, histogram);
       entropy.words_read += run.words;
       next += (end - next + stride - 1) / stride * stride;  // the first point behind this run

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/setting.h"
+#include "base/stop_request.h"
 #include "base/wrapped_text.h"
 #include "command.h"
 #include "flags/common_flags.h"
@@ -83,7 +84,7 @@ void run(const Options& options) {
     if (!in) throw io_error("open", options.file, errno);
     good = lab::answer_all(function, in, options.file, std::cout, stop);
   }
-  if (stopped) throw Error(ErrorKind::kInterrupted, "interrupted");
+  if (stopped) throw interrupted_error();
   if (!good) throw Exit{kExitFailed};
 }
 

@@ -13,6 +13,7 @@
 #include "base/files/file.h"
 #include "base/files/temporary_directory.h"
 #include "base/setting.h"
+#include "base/stop_request.h"
 #include "base/wrapped_text.h"
 #include "command.h"
 #include "eval/tasks/choice_tasks.h"
@@ -358,7 +359,7 @@ void reproduce_paper(const Options& options) try {
 } catch (const Error& error) {
   // Packing, for one, says what is kept to go on from; of a report nothing is kept.
   if (error.kind() != ErrorKind::kInterrupted) throw;
-  throw Error(ErrorKind::kInterrupted, "interrupted; no report is written").in(output_of(options));
+  throw interrupted_error("no report is written").in(output_of(options));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "base/files/file.h"
 #include "base/setting.h"
 #include "base/shown_text.h"
+#include "base/stop_request.h"
 #include "base/stopwatch.h"
 #include "base/wrapped_text.h"
 #include "command.h"
@@ -267,7 +268,7 @@ void run(const Options& options) {
   if (decisions) decisions->finish(engine);
   if (!options.out.empty()) {
     if (results[0].reason == engine::StopReason::kInterrupted)
-      print_warning("{}: not written, since the run was interrupted", options.out);
+      print_warning("{}", interrupted_error("the answer is not written").in(options.out).what());
     else
       write_file_atomically(options.out, results[0].text.value_or(""));
   }

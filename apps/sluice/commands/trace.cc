@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/setting.h"
+#include "base/stop_request.h"
 #include "command.h"
 #include "engine/decision_recorder.h"
 #include "engine/engine.h"
@@ -128,8 +129,7 @@ void run(const Options& options) {
       results = engine::generate(engine, open.tokenizer.get(), requests);
     }
     if (was_interrupted(results) && writer.steps() == first_step)
-      throw Error(ErrorKind::kInterrupted, "interrupted before the first step; nothing is recorded")
-          .in(options.out);
+      throw interrupted_error("nothing is recorded").in(options.out);
     writer.close();
     if (decisions) decisions->finish(engine);
   } catch (...) {

@@ -8,6 +8,7 @@
 #include <streambuf>
 
 #include "base/error.h"
+#include "base/stop_request.h"
 #include "streams/interrupt.h"
 
 namespace sluice::app {
@@ -24,7 +25,7 @@ class InterruptibleBuffer final : public std::streambuf {
     while (count < 0) {
       struct pollfd input = {STDIN_FILENO, POLLIN, 0};
       const int ready = ::poll(&input, 1, kLatestMs);
-      if (interrupted()) throw Error(ErrorKind::kInterrupted, "interrupted");
+      if (interrupted()) throw interrupted_error();
       if (ready <= 0) continue;
       count = ::read(STDIN_FILENO, bytes_.data(), bytes_.size());
       if (count < 0 && errno != EINTR && errno != EAGAIN) throw io_error("read", "standard input", errno);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/stop_request.h"
 #include "engine/engine.h"
 #include "engine/session/sequence.h"
 #include "eval/logits.h"
@@ -49,7 +50,7 @@ double ChoiceScorer::log_likelihood(const ChoiceRequest& request, const std::fun
   feed(engine_, *sequence_, fed.subspan(kept), prompt_,
        {[&](std::size_t t) { return kept + t + 1 >= request.scored; },
         [&](std::size_t t, std::span<const float> logits) {
-          if (go_on && !go_on()) throw Error(ErrorKind::kInterrupted, "stopped before the last item");
+          if (go_on && !go_on()) throw interrupted_error();
           sum -= Distribution(logits).negative_log_likelihood(request.tokens[kept + t + 1]);
         }});
   fed_.assign(fed.begin(), fed.end());

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/machine/cpu.h"
+#include "base/stop_request.h"
 #include "base/stopwatch.h"
 #include "experts/placement/placement.h"
 #include "experts/registry.h"
@@ -63,9 +64,7 @@ class DaliReproducer {
   }
 
  private:
-  void check_interrupted() const {
-    if (settings_.interrupted && settings_.interrupted()) throw Error(ErrorKind::kInterrupted, "interrupted");
-  }
+  void check_interrupted() const { stop_if(settings_.interrupted); }
   void stage(const std::string& text) const {
     check_interrupted();
     if (settings_.on_stage) settings_.on_stage(text);

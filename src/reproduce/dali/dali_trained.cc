@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/stop_request.h"
 #include "engine/engine.h"
 #include "engine/forward/predictor.h"
 #include "engine/watch/routing_observer.h"
@@ -130,8 +131,7 @@ class Measurement {
     Recorder recorder(found_.layers);
     engine.observe(&recorder);
     for (std::size_t at = 0; at < tokens.size(); at += kWindow) {
-      if (settings_.interrupted && settings_.interrupted())
-        throw Error(ErrorKind::kInterrupted, "interrupted");
+      stop_if(settings_.interrupted);
       const auto sequence = engine.new_sequence();
       engine.prefill(*sequence, tokens.subspan(at, std::min(kWindow, tokens.size() - at)),
                      {[](std::size_t) { return false; }, [](std::size_t, std::span<const float>) {}});
@@ -191,8 +191,7 @@ class Measurement {
     const std::size_t tokens = text[0].logits.size() / found_.experts, steps = tokens / batch;
     std::vector<double> blocks(kBlocks), counts(kBlocks);
     for (std::size_t step = 0; step < steps; ++step) {
-      if (step % 64 == 0 && settings_.interrupted && settings_.interrupted())
-        throw Error(ErrorKind::kInterrupted, "interrupted");
+      stop_if(settings_.interrupted, step, 64);
       std::vector<std::size_t> of_step;
       for (std::uint32_t b = 0; b < batch; ++b) of_step.push_back(b * steps + step);
       for (std::uint32_t l = 0; l + 1 < found_.layers; ++l) {

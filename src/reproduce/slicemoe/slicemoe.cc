@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/stop_request.h"
 #include "experts/routing/slice_names.h"
 #include "reproduce/slicemoe/slicemoe_results.h"
 #include "reproduce/slicemoe/slicemoe_rows.h"
@@ -68,7 +69,7 @@ class SlicemoeReproducer {
 
  private:
   void stage(const std::string& text) const {
-    if (settings_.interrupted && settings_.interrupted()) throw Error(ErrorKind::kInterrupted, "interrupted");
+    stop_if(settings_.interrupted);
     if (settings_.on_stage) settings_.on_stage(text);
   }
 

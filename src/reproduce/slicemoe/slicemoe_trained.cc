@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/files/temporary_directory.h"
+#include "base/stop_request.h"
 #include "codec/slices/quantiser_variants.h"
 #include "engine/engine.h"
 #include "engine/run_report.h"
@@ -139,9 +140,7 @@ class TrainedMeasurement {
     if (settings_.on_stage)
       settings_.on_stage(fmt::format("{} {} of {}: {}", found_.model, stage_, stages_, text));
   }
-  void check_interrupted() const {
-    if (settings_.interrupted && settings_.interrupted()) throw Error(ErrorKind::kInterrupted, "interrupted");
-  }
+  void check_interrupted() const { stop_if(settings_.interrupted); }
   eval::ReferenceWindows::OnProgress go_on() const {
     return [this](std::size_t) { return !settings_.interrupted || !settings_.interrupted(); };
   }

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/stop_request.h"
 #include "codec/exponents/entropy.h"
 #include "codec/exponents/exponent_codec.h"
 #include "codec/exponents/plane_decoder.h"
@@ -55,7 +56,7 @@ ExponentFacts exponent_facts(const store::Checkpoint& checkpoint, const model::M
   std::vector<std::uint64_t> coded(codecs.size());
   codec::ExponentHistogram histogram;
   for (std::size_t i = 0; i < count; ++i) {
-    if (interrupted && interrupted()) throw Error(ErrorKind::kInterrupted, "interrupted");
+    stop_if(interrupted);
     const model::ExpertPieces& pieces = model.experts[i * model.experts.size() / count];
     for (const store::Piece* one : {&pieces.gate, &pieces.up, &pieces.down}) {
       if (one->elements == 0) continue;  // architectures without a gate

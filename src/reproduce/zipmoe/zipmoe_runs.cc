@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/setting.h"
+#include "base/stop_request.h"
 #include "engine/engine.h"
 #include "engine/plan/engine_plan.h"
 #include "engine/plan/memory_plan.h"
@@ -73,9 +74,7 @@ void ZipmoeRuns::stage(const std::string& text) const {
   check_interrupted();
 }
 
-void ZipmoeRuns::check_interrupted() const {
-  if (settings_.interrupted && settings_.interrupted()) throw Error(ErrorKind::kInterrupted, "interrupted");
-}
+void ZipmoeRuns::check_interrupted() const { stop_if(settings_.interrupted); }
 
 std::vector<tokenizer::TokenId> ZipmoeRuns::prompt(std::size_t index) const {
   if (settings_.tokenizer != nullptr)

@@ -21,6 +21,7 @@
 #include "base/hash.h"
 #include "base/machine/thread_pool.h"
 #include "base/setting.h"
+#include "base/stop_request.h"
 #include "codec/exponents/plane_decoder.h"
 #include "store/format.h"
 #include "store/manifest.h"
@@ -83,6 +84,7 @@ class Verifier {
       const bool restorable = manifest_.family() != Family::kSliced;  // the store holds the source's words
       if (options_.depth == VerifyDepth::kFull && restorable && report_.ok()) restore();
     }
+    report_.bytes = done_;
     std::sort(report_.errors.begin(), report_.errors.end(), [](const VerifyError& a, const VerifyError& b) {
       return std::tie(a.file, a.offset, a.message, a.expected) <
              std::tie(b.file, b.offset, b.message, b.expected);
@@ -124,6 +126,12 @@ class Verifier {
     add(VerifyKind::kBeside, file, Error(ErrorKind::kInvalid, message).in(file).fix("remove it"));
   }
 
+  // Bytes that are checked at once rather than scanned: progress and report count all that is looked at.
+  void count(Bytes bytes) {
+    done_ += bytes;
+    total_ += bytes;
+  }
+
   bool read_manifest() {
     ++report_.files;
     if (::access(path(kManifestName).c_str(), F_OK) != 0) {
@@ -132,7 +140,7 @@ class Verifier {
     }
     try {
       const std::string text = read_manifest_text(store_);
-      report_.bytes += text.size();
+      count(text.size());
       manifest_ = parse_manifest(text, std::string(kManifestName));
       manifest_checksum_ = stated_checksum(text, std::string(kManifestName));
       decoder_.emplace(manifest_.codec.name, options_.isa);
@@ -174,6 +182,7 @@ class Verifier {
         expected.erase(wanted);
       } else if (is_sidecar(file.relative)) {
         check_sidecar_file(file.relative);
+        count(file.size);
       } else {
         add_foreign(file.relative, "a file that does not belong to the store");
       }
@@ -285,7 +294,6 @@ class Verifier {
       }
       report_progress();
     }
-    report_.bytes += done_;
     if (report_.ok()) check_headers();
   }
 
@@ -293,7 +301,7 @@ class Verifier {
   void report_progress() try {
     if (options_.on_progress) options_.on_progress(done_, total_);
     if (options_.interrupted && options_.interrupted())
-      throw Error(ErrorKind::kInterrupted, "interrupted; the store is not verified").in(store_);
+      throw interrupted_error("the store is not verified").in(store_);
   } catch (...) {
     stop_ = true;
     throw;

@@ -33,8 +33,8 @@ struct VerifyError {
 };
 
 struct VerifyReport {
-  std::uint64_t files = 0;  // files examined
-  Bytes bytes = 0;
+  std::uint64_t files = 0;          // files examined
+  Bytes bytes = 0;                  // looked at, as on_progress counts them
   std::vector<VerifyError> errors;  // ascending by (file, offset); at most kMaxVerifyErrors for one file
   bool ok() const { return errors.empty(); }
   bool only(VerifyKind kind) const;  // whether there are errors, all of this kind

@@ -64,6 +64,24 @@ TEST_F(Verify, ASoundStoreIsOk) {
   EXPECT_EQ(report.bytes, total_);
 }
 
+TEST_F(Verify, ProgressAndReportCountTheSameBytes) {
+  for (const bool sidecar : {false, true}) {
+    SCOPED_TRACE(sidecar);
+    if (sidecar) {
+      fs::create_directory(store_ + "/" + std::string(kSidecarDirectory));
+      put(std::string(kSidecarDirectory) + "/other", "a file that is looked at");
+    }
+    Bytes last = 0, total = 0;
+    const VerifyReport report = verify(store_, {.threads = 1, .on_progress = [&](Bytes done, Bytes of) {
+                                                  EXPECT_LE(done, of);
+                                                  last = done;
+                                                  total = of;
+                                                }});
+    EXPECT_EQ(last, total);
+    EXPECT_EQ(report.bytes, total);
+  }
+}
+
 // 10,000 single bits, spread over all files: each is found, in the right file, and unpack never hands out
 // wrong bytes.
 TEST_F(Verify, EveryFlippedBitIsFoundAndPlaced) {

@@ -12,6 +12,7 @@
 #include "base/files/file.h"
 #include "base/machine/thread_pool.h"
 #include "base/setting.h"
+#include "base/stop_request.h"
 #include "codec/exponents/shards.h"
 #include "store/format.h"
 #include "store/pack/journal.h"
@@ -115,7 +116,7 @@ class Packer {
     throw_interrupted();
   }
   [[noreturn]] void throw_interrupted() const {
-    throw Error(ErrorKind::kInterrupted, "interrupted; what is packed so far is kept")
+    throw interrupted_error("what is packed so far is kept")
         .in(partial_.path())
         .fix("run the same command again to go on");
   }

@@ -109,8 +109,8 @@ std::vector<std::string> check_identity(const std::string& record, const PackIde
   if (options != identity.options) {
     throw Error(ErrorKind::kInvalid, "the unfinished store was begun with other options")
         .in(partial)
-        .expected(options)
-        .found(identity.options)
+        .expected(identity.options)
+        .found(options)
         .fix("finish it with the options it was begun with, or remove " + partial + " to start over");
   }
   Difference found = difference(then, identity);

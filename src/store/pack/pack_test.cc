@@ -26,6 +26,7 @@ namespace {
 
 using namespace testing;  // NOLINT: the helpers of testing.h
 using sluice::testing::error_of;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 // The piece's bytes as the tensor has them, through the public interface only.
@@ -462,7 +463,8 @@ TEST_F(ResumeRefusal, OtherOptions) {
   PackOptions options = tiny_options("zstd");
   options.chunks = 5;
   EXPECT_THAT(resume(options), HasSubstr("other options"));
-  EXPECT_THAT(resume(tiny_options("lz4")), HasSubstr("other options"));
+  EXPECT_THAT(resume(tiny_options("lz4")), AllOf(HasSubstr("other options"), HasSubstr("expected codec lz4"),
+                                                 HasSubstr("found codec zstd")));
   EXPECT_EQ(resume(tiny_options("zstd")), "no error");
 }
 

@@ -12,6 +12,7 @@
 #include "base/files/file.h"
 #include "base/float16.h"
 #include "base/machine/thread_pool.h"
+#include "base/stop_request.h"
 #include "codec/slices/quantised_words.h"
 #include "codec/slices/sliced_matrix.h"
 #include "store/pack/data_writer.h"
@@ -126,7 +127,7 @@ class Copier {
   void poll() const {
     if (options_.on_progress) options_.on_progress({done_, total_});
     if (options_.interrupted && options_.interrupted())
-      throw Error(ErrorKind::kInterrupted, "interrupted; nothing is left behind").in(partial_.path());
+      throw interrupted_error("nothing is left behind").in(partial_.path());
   }
 
   void copy(const SourceFile& file) {

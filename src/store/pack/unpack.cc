@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/hash.h"
+#include "base/stop_request.h"
 #include "store/format.h"
 #include "store/pack/partial_directory.h"
 #include "store/pack/restore.h"
@@ -59,7 +60,7 @@ class UnpackSink final : public RestoreSink {
   void poll() override {
     if (options_.on_progress) options_.on_progress(done_, total_);
     if (options_.interrupted && options_.interrupted()) {
-      throw Error(ErrorKind::kInterrupted, "interrupted; nothing is left behind").in(directory_);
+      throw interrupted_error("nothing is left behind").in(directory_);
     }
   }
 
