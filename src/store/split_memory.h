@@ -8,11 +8,18 @@
 
 namespace sluice::store {
 
-// The most memory while words of so many places are split or merged: they, their signs and mantissas, their
-// exponents, and these coded, which are never longer.
-inline Bytes split_memory(std::uint64_t places) {
+// Words are split and merged so many at a time: as words they are never in memory all at once.
+inline constexpr std::uint64_t kSplitStep = std::uint64_t{1} << 20;
+
+// That many places, in whole items of so many.
+inline std::uint64_t split_step(std::uint64_t item) {
+  return (item < kSplitStep ? kSplitStep / item : 1) * item;
+}
+
+// The memory of so many words beside their signs and mantissas.
+inline Bytes merge_memory(std::uint64_t places) {
   const codec::MatrixShape row{1, places};
-  return codec::kFormatBf16.bytes(row) + 3 * codec::kFormatSplit.plane_bytes(row, 0);
+  return codec::kFormatBf16.bytes(row) + codec::kFormatSplit.plane_bytes(row, 0);
 }
 
 }  // namespace sluice::store

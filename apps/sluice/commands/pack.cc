@@ -159,7 +159,7 @@ void pack(const Options& options) {
   pack.exclude = options.exclude;
   pack.threads = static_cast<unsigned>(options.common.threads);
   pack.isa = parse_isa(options.common.isa);
-  pack.memory = work_memory(options.common.memory, "pack");
+  WorkMemory(options.common.memory, "pack");  // checked before the model is read
   pack.interrupted = interrupted;
 
   store::check_patterns(options.model, options.exclude);
@@ -172,7 +172,9 @@ void pack(const Options& options) {
         .fix("let them keep config.json");
   if (options.common.json || !options.common.quiet) check_output();
   const store::PackPlan plan = model::pack_plan(*checkpoint);
-  pack.memory = work_memory(options.common.memory, "pack");  // the model's tables exist by now
+  const WorkMemory memory(options.common.memory, "pack");  // the model's tables exist by now
+  pack.memory = memory.in_progress();
+  pack.check_memory = [&](Bytes least) { memory.check(least); };
   store::PackResult result;
   std::string_view tokenizer;
   pack.add_sidecars = [&](const std::string& directory) {

@@ -13,6 +13,7 @@
 #include "command.h"
 #include "flags/common_flags.h"
 #include "flags/output_path.h"
+#include "flags/work_memory.h"
 #include "model/pack_plan.h"
 #include "report/progress.h"
 #include "store/pack/rounded_copy.h"
@@ -60,6 +61,7 @@ void quantise(const Options& options) {
   const store::PackPlan plan = model::pack_plan(*checkpoint);
   store::RoundedCopyOptions copy;
   copy.threads = static_cast<unsigned>(options.common.threads);
+  copy.memory = WorkMemory(options.common.memory, "quantise").in_progress();
   copy.interrupted = interrupted;
   {
     std::optional<Progress> progress;
@@ -101,8 +103,10 @@ void add_quantise(Command& app) {
       ->add_option(Setting::kSlices, &options->slices,
                    "Bits of codes, and of the higher slice: 8/4, 6/3, 4/2")
       ->show_default();
+  options->common.memory = "128MiB";
   add_common_flags(*command, options->common,
-                   {.threads = "Threads that round; 0: one for every CPU",
+                   {.memory = "Memory to work with; at least 64MiB",
+                    .threads = "Threads that round; 0: one for every CPU",
                     .json = "Print one JSON object at the end",
                     .quiet = "Print nothing but errors"});
   command->footer(

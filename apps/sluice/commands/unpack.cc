@@ -32,7 +32,9 @@ void unpack(const Options& options) {
   store::UnpackOptions unpack;
   unpack.threads = static_cast<unsigned>(options.common.threads);
   unpack.isa = parse_isa(options.common.isa);
-  unpack.memory = work_memory(options.common.memory, "unpack");
+  const WorkMemory memory(options.common.memory, "unpack");
+  unpack.memory = memory.in_progress();
+  unpack.check_memory = [&](Bytes least) { memory.check(least); };
   unpack.interrupted = interrupted;
   check_new_directory(options.output);
   if (options.common.json || !options.common.quiet) check_output();

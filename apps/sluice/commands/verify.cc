@@ -14,6 +14,7 @@
 #include "base/shown_text.h"
 #include "command.h"
 #include "flags/common_flags.h"
+#include "flags/work_memory.h"
 #include "report/progress.h"
 #include "streams/exit_code.h"
 #include "streams/interrupt.h"
@@ -47,6 +48,9 @@ void verify(const Options& options) {
   verify.depth = options.full ? store::VerifyDepth::kFull : store::VerifyDepth::kStored;
   verify.threads = static_cast<unsigned>(options.common.threads);
   verify.isa = parse_isa(options.common.isa);
+  const WorkMemory memory(options.common.memory, "verify");
+  verify.memory = memory.in_progress();
+  verify.check_memory = [&](Bytes least) { memory.check(least); };
   const bool prints = options.common.json || !options.common.quiet;
   if (prints) check_output();
   verify.interrupted = prints ? interrupted_or_unread : interrupted;
@@ -97,8 +101,10 @@ void add_verify(Command& app) {
   command->add_argument("STORE", &options->store, "Packed store, NAME.sluice")->required();
   command->add_flag(Setting::kFull, options->full,
                     "Also restore every source file in memory and compare its SHA-256");
+  options->common.memory = "128MiB";
   add_common_flags(*command, options->common,
-                   {.threads = "Threads; 0: one for every CPU",
+                   {.memory = "Memory to work with; at least 64MiB",
+                    .threads = "Threads; 0: one for every CPU",
                     .isa = "Instruction set that decodes: auto, scalar, avx2, avx512, avx512_vbmi2, "
                            "avx512_bf16, amx, neon",
                     .json = "Print {\"ok\", \"files\", \"bytes\", \"errors\": [{file, offset, message, "

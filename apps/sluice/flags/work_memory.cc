@@ -1,6 +1,7 @@
 #include "flags/work_memory.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/compared_bytes.h"
 #include "base/error.h"
@@ -9,19 +10,26 @@
 
 namespace sluice::app {
 
-Bytes work_memory(const std::string& memory, const std::string& work) {
+WorkMemory::WorkMemory(const std::string& memory, std::string work)
+    : work_(std::move(work)), given_(parse_size(memory, Setting::kMemory)) {
+  return_large_blocks();
+  taken_ = read_process_memory().resident;
   constexpr Bytes kLeast = 64 * kMiB;
-  const Bytes given = parse_size(memory, Setting::kMemory), taken = read_process_memory().resident;
-  const Bytes least = std::max(kLeast, taken + kLeast / 2);
-  if (given < least) {
-    const ComparedBytes sizes = compared_bytes(least, given);
-    throw Error(ErrorKind::kUsage, "too little memory to " + work + " with")
-        .in(Setting::kMemory)
-        .expected(sizes.expected + " or more")
-        .found(sizes.found)
-        .fix("give more, or leave " + Setting::kMemory + " out");
-  }
-  return (given - taken) / 2;
+  const Bytes least = std::max(kLeast, taken_ + kLeast / 2);
+  if (given_ < least) refuse(least);
+}
+
+void WorkMemory::check(Bytes least) const {
+  if (least > in_progress()) refuse(round_up(taken_ + 2 * least, kMiB));
+}
+
+void WorkMemory::refuse(Bytes least) const {
+  const ComparedBytes sizes = compared_bytes(least, given_);
+  throw Error(ErrorKind::kUsage, "too little memory to " + work_ + " with")
+      .in(Setting::kMemory)
+      .expected(sizes.expected + " or more")
+      .found(sizes.found)
+      .fix("give more, or leave " + Setting::kMemory + " out");
 }
 
 }  // namespace sluice::app

@@ -147,4 +147,10 @@ Bytes heap_in_use() {
 
 void trim_heap() { ::malloc_trim(0); }
 
+void return_large_blocks() {
+  constexpr int kLarge = 256 * 1024;
+  ::mallopt(M_MMAP_THRESHOLD, kLarge);
+  ::mallopt(M_TRIM_THRESHOLD, kLarge);
+}
+
 }  // namespace sluice

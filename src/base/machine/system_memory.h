@@ -42,5 +42,8 @@ void touch_program();
 // Bytes of the heap in use (mallinfo2), and returning unused heap to the system.
 Bytes heap_in_use();
 void trim_heap();
+// From now on a large block of the heap is the system's again as soon as it is freed. By default the heap
+// keeps blocks of up to 32 MiB once such a block was freed.
+void return_large_blocks();
 
 }  // namespace sluice

@@ -39,14 +39,15 @@ PlaneDecoder::PlaneDecoder(std::string_view codec, Isa isa)
       flat_(codec == kNativeCodec ? nullptr : make_exponent_codec(codec)) {}
 PlaneDecoder::~PlaneDecoder() = default;
 
-// Calls coded(index, group of the chunk) or raw(index, exponents of the group) for every group.
+// Calls coded(index, group of the chunk) or raw(index, exponents of the group) for each of these groups.
 template <class Coded, class Raw>
 void PlaneDecoder::each_group(ChunkKind kind, std::span<const std::byte> stored, TileShape tiles,
-                              const Coded& coded, const Raw& raw) const {
-  if (tiles.groups() == 0) return;
+                              Groups groups, const Coded& coded, const Raw& raw) const {
+  if (groups.count == 0) return;
+  const std::uint64_t end = groups.first + groups.count;
   if (kind == ChunkKind::kCodec) {
     const NativeChunk chunk(stored, {tiles.groups(), tiles.blocks()});
-    for (std::uint64_t g = 0; g < tiles.groups(); ++g)
+    for (std::uint64_t g = groups.first; g < end; ++g)
       if (!coded(g, chunk.group(g))) fail(g);
     return;
   }
@@ -55,7 +56,7 @@ void PlaneDecoder::each_group(ChunkKind kind, std::span<const std::byte> stored,
         .expected(std::to_string(tiles.places()) + " bytes")
         .found(std::to_string(stored.size()))
         .fix(kDamagedStore);
-  for (std::uint64_t g = 0; g < tiles.groups(); ++g)
+  for (std::uint64_t g = groups.first; g < end; ++g)
     raw(g, stored.subspan(g * tiles.group_places(), tiles.group_places()));
 }
 
@@ -71,7 +72,7 @@ void PlaneDecoder::check(ChunkKind kind, std::span<const std::byte> stored, Tile
   std::byte* const room = scratch(tiles.blocks()).data();
   std::byte* const target = room_for(tiles.group_places()).data();
   each_group(
-      kind, stored, tiles,
+      kind, stored, tiles, {0, tiles.groups()},
       [&](std::uint64_t, const NativeGroup& group) { return native_.decode(group, room, target); },
       [](std::uint64_t, std::span<const std::byte>) {});
 }
@@ -84,7 +85,7 @@ void PlaneDecoder::exponents(ChunkKind kind, std::span<const std::byte> stored, 
   const std::uint64_t bytes = tiles.group_places();
   std::byte* const room = scratch(tiles.blocks()).data();
   each_group(
-      kind, stored, tiles,
+      kind, stored, tiles, {0, tiles.groups()},
       [&](std::uint64_t g, const NativeGroup& group) {
         return native_.decode(group, room, plane.data() + g * bytes);
       },
@@ -102,13 +103,27 @@ void PlaneDecoder::words(ChunkKind kind, std::span<const std::byte> stored,
     flat_->decode(kind, stored, upper);
     return merge(upper, sign_mantissas, words);
   }
-  SLUICE_CHECK(words.size() == 2 * tiles.rows * tiles.columns && sign_mantissas.size() == tiles.places());
+  words_of_groups(kind, stored, sign_mantissas, tiles, 0, tiles, words);
+}
+
+void PlaneDecoder::words_of_groups(ChunkKind kind, std::span<const std::byte> stored,
+                                   std::span<const std::byte> sign_mantissas, TileShape tiles,
+                                   std::uint64_t first_group, TileShape some,
+                                   std::span<std::byte> words) const {
+  SLUICE_CHECK(!flat_ && some.columns == tiles.columns && first_group + some.groups() <= tiles.groups());
+  SLUICE_CHECK(words.size() == 2 * some.rows * some.columns && sign_mantissas.size() == some.places());
   std::byte* const room = scratch(tiles.blocks()).data();
-  const auto rows = [&](std::uint64_t g) { return std::min(kTileRows, tiles.rows - g * kTileRows); };
-  const auto plane = [&](std::uint64_t g) { return sign_mantissas.data() + g * tiles.group_places(); };
-  const auto out = [&](std::uint64_t g) { return words.data() + g * kTileRows * 2 * tiles.columns; };
+  const auto rows = [&](std::uint64_t g) {
+    return std::min(kTileRows, some.rows - (g - first_group) * kTileRows);
+  };
+  const auto plane = [&](std::uint64_t g) {
+    return sign_mantissas.data() + (g - first_group) * tiles.group_places();
+  };
+  const auto out = [&](std::uint64_t g) {
+    return words.data() + (g - first_group) * kTileRows * 2 * tiles.columns;
+  };
   each_group(
-      kind, stored, tiles,
+      kind, stored, tiles, {first_group, some.groups()},
       [&](std::uint64_t g, const NativeGroup& group) {
         return native_.merge(group, room, plane(g), rows(g), tiles.columns, out(g), Stores::kCached);
       },

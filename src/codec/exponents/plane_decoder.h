@@ -35,14 +35,22 @@ class PlaneDecoder {
   // Words of 2 bytes an element. `sign_mantissas`: the chunk's share of that plane, as stored.
   void words(ChunkKind kind, std::span<const std::byte> stored, std::span<const std::byte> sign_mantissas,
              TileShape tiles, std::span<std::byte> words) const;
+  // Words of the groups from `first_group` on, in tiles alone: `some` is their rows, `sign_mantissas` their
+  // share of the plane.
+  void words_of_groups(ChunkKind kind, std::span<const std::byte> stored,
+                       std::span<const std::byte> sign_mantissas, TileShape tiles, std::uint64_t first_group,
+                       TileShape some, std::span<std::byte> words) const;
   // The second half of words() for flat chunks; `exponents` may be the upper half of `words`.
   void merge(std::span<const std::byte> exponents, std::span<const std::byte> sign_mantissas,
              std::span<std::byte> words) const;
 
  private:
+  struct Groups {
+    std::uint64_t first = 0, count = 0;
+  };
   template <class Coded, class Raw>
-  void each_group(ChunkKind kind, std::span<const std::byte> stored, TileShape tiles, const Coded& coded,
-                  const Raw& raw) const;
+  void each_group(ChunkKind kind, std::span<const std::byte> stored, TileShape tiles, Groups groups,
+                  const Coded& coded, const Raw& raw) const;
 
   const Isa isa_;
   const NativeKernels& native_;

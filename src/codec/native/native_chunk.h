@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "base/bytes.h"
 #include "base/machine/cpu.h"
 #include "base/stop_request.h"
 #include "codec/native/tiles.h"
@@ -27,6 +28,9 @@ struct GroupRange {
 // every group, says so.
 std::vector<std::byte> encode_native(std::span<const std::byte> exponents, TileShape shape,
                                      Isa isa = best_isa(), const StopRequest& stop = {});
+
+// The most memory that encode_native() takes besides the exponents, its result included.
+Bytes native_encode_bytes(TileShape shape);
 
 // A group within a chunk, found and checked except for what its codes say. Non-owning.
 struct NativeGroup {

@@ -76,10 +76,11 @@ struct Tables {
   std::vector<std::uint8_t> of_group;
 };
 
+constexpr std::uint64_t kCandidates = 16;
+
 // Starts with one table for the whole chunk. Then, among the tables that would suit single groups best, adds
 // the one that saves most, as long as it saves more than it takes.
 Tables choose_tables(std::span<const std::byte> exponents, TileShape shape, const StopRequest& stop) {
-  constexpr std::uint64_t kCandidates = 16;
   std::vector<Histogram> histograms;
   histograms.reserve(shape.groups());
   std::array<std::uint64_t, 256> all{};
@@ -173,6 +174,13 @@ std::span<const std::byte> until(const std::vector<std::byte>& list, const std::
 }
 
 }  // namespace
+
+Bytes native_encode_bytes(TileShape shape) {
+  constexpr Bytes kOfAGroup = kEntryBytes + sizeof(Histogram) + (kCandidates + 1) * sizeof(std::uint64_t) + 1;
+  const Bytes lists = 4 * (shape.group_places() + kLine);  // beside the chunk, which has room for two more
+  return shape.places() + 2 * shape.group_places() + lists + shape.groups() * kOfAGroup +
+         (kCandidates + 1) * kTableBytes + 2 * kLine;
+}
 
 std::vector<std::byte> encode_native(std::span<const std::byte> exponents, TileShape shape, Isa isa,
                                      const StopRequest& stop) {

@@ -264,10 +264,23 @@ class Verifier {
                      [](const Scan& a, const Scan& b) { return a.size > b.size; });
   }
 
+  // The most that one thread holds: its step of a file, and a chunk as stored; a chunk that is not in groups is
+  // decoded beside that.
+  Bytes thread_bytes() const {
+    Bytes chunk = 0;
+    for (const Scan& scan : scans_)
+      for (const Covered& covered : scan.covered)
+        if (covered.chunk != nullptr)
+          chunk = std::max(chunk, covered.bytes.length + (covered.piece->tiled() ? 0 : covered.chunk->count));
+    return kStep + chunk;
+  }
+
   void work() {
-    const unsigned threads =
-        std::min<unsigned>(options_.threads == 0 ? usable_cpus() : options_.threads,
-                           static_cast<unsigned>(std::max<std::size_t>(scans_.size(), 1)));
+    const Bytes each = thread_bytes();
+    if (options_.check_memory) options_.check_memory(each);
+    const Bytes asked = std::min<Bytes>(options_.threads == 0 ? usable_cpus() : options_.threads,
+                                        std::max<std::size_t>(scans_.size(), 1));
+    const auto threads = static_cast<unsigned>(std::clamp<Bytes>(options_.memory / each, 1, asked));
     std::atomic<std::size_t> next{0};
     std::mutex mutex;
     std::condition_variable ended;
@@ -325,6 +338,7 @@ class Verifier {
       Xxh3Stream sum;
       std::vector<std::byte>& chunk = chunk_buffer();
       chunk.clear();
+      if (covered.chunk != nullptr) chunk.reserve(static_cast<std::size_t>(covered.bytes.length));
       read(file, covered.bytes, [&](Bytes, std::span<const std::byte> bytes) {
         sum.update(bytes);
         if (covered.chunk != nullptr) chunk.insert(chunk.end(), bytes.begin(), bytes.end());
@@ -451,9 +465,14 @@ class Verifier {
   void restore() {
     Sha256Sink sink(*this);
     try {
-      restore_weights(store_, manifest_, {.threads = options_.threads, .isa = options_.isa}, sink);
+      restore_weights(store_, manifest_,
+                      {.threads = options_.threads,
+                       .isa = options_.isa,
+                       .memory = options_.memory,
+                       .check_memory = options_.check_memory},
+                      sink);
     } catch (const Error& error) {
-      if (error.kind() == ErrorKind::kInterrupted) throw;
+      if (error.kind() == ErrorKind::kInterrupted || error.kind() == ErrorKind::kUsage) throw;
       add(std::filesystem::path(error.where()).lexically_relative(store_).string(), error);
     }
   }

@@ -10,6 +10,7 @@
 
 #include "base/bytes.h"
 #include "base/machine/cpu.h"
+#include "store/memory_check.h"
 
 namespace sluice::store {
 
@@ -51,6 +52,10 @@ struct VerifyOptions {
   VerifyDepth depth = VerifyDepth::kStored;
   unsigned threads = 0;  // 0: one for every CPU
   Isa isa = best_isa();  // for decoding chunks, and for merging words with kFull
+  // For what the threads hold, fewer of them where it would not fit: each has a chunk that it decodes. One
+  // thread, and with kFull one piece, may take more, unless check_memory refuses it.
+  Bytes memory = 512 * kMiB;
+  MemoryCheck check_memory{};
   // Both are called on the thread that called verify().
   std::function<void(Bytes done, Bytes total)> on_progress{};
   std::function<bool()> interrupted{};

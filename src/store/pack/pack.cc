@@ -20,10 +20,10 @@
 #include "store/pack/pack_coder.h"
 #include "store/pack/pack_copies.h"
 #include "store/pack/pack_job.h"
+#include "store/pack/pack_memory.h"
 #include "store/pack/pack_resume.h"
 #include "store/pack/pack_space.h"
 #include "store/pack/partial_directory.h"
-#include "store/pack/read_in_steps.h"
 #include "store/pack/source_hasher.h"
 #include "store/pack/unit_writer.h"
 #include "store/source/store_checkpoint.h"
@@ -55,7 +55,7 @@ class Packer {
   PackResult run() {
     resume();
     check_interrupted();
-    check_space();
+    check_room();
     report();
     copy_headers(job_, partial_, manifest_);
     if (next_unit_ == 0) done_bytes_ += manifest_.headers_bytes();
@@ -81,16 +81,24 @@ class Packer {
                                            options_.expert_file_bytes);
   }
 
-  // Checked before the pack begins, so that a pack without enough room leaves nothing behind.
-  void check_space() {
+  // Checked before the pack begins, so that a pack without enough memory or space leaves nothing behind.
+  void check_room() {
+    try {
+      if (options_.check_memory) options_.check_memory(least_memory(job_));
+      check_space();
+    } catch (const Error&) {
+      if (next_unit_ == 0) {
+        writer_.reset();
+        journal_.reset();
+        partial_.discard();
+      }
+      throw;
+    }
+  }
+  void check_space() const {
     const Bytes need = least_space(job_, manifest_, next_unit_), free = free_space(partial_.path());
     if (need <= free) return;
     const std::string path = next_unit_ == 0 ? target_ : partial_.path();
-    if (next_unit_ == 0) {
-      writer_.reset();
-      journal_.reset();
-      partial_.discard();
-    }
     const ComparedBytes sizes = compared_bytes(need, free);
     throw Error(ErrorKind::kIo, "not enough free space for the store")
         .in(path)
@@ -142,7 +150,7 @@ class Packer {
 
     PackSlices slices(job_.weights, job_.units, job_.coding, next_unit_);
     Pipeline<CodedSlice> pipeline;
-    pipeline.threads = options_.threads == 0 ? usable_cpus() : options_.threads;
+    pipeline.threads = coding_threads(job_);
     pipeline.memory_limit = options_.memory;
     pipeline.next = [&slices](CodedSlice& slice) { return slices.next(slice); };
     pipeline.memory = [](const CodedSlice& slice) { return slice.memory(); };
@@ -161,10 +169,8 @@ class Packer {
   // Runs on the reader thread.
   void load(CodedSlice& slice, const StopRequest& failed) {
     const Bytes begin = job_.file_starts[slice.file] + slice.offset, end = begin + slice.length;
-    const auto length = static_cast<std::size_t>(slice.length);
-    slice.words = std::make_unique_for_overwrite<std::byte[]>(length);
     const InputFile& file = source_files_[slice.file];
-    read_in_steps(file, slice.offset, {slice.words.get(), length}, failed);
+    load_slice(job_, slice, file, failed);
     hasher_->allow(end);
     // The last user of the pages drops them; the reader also drops them when the hasher is far behind.
     if (hasher_->is_past(end) || end > hasher_->position() + kMaxHashLag)

@@ -12,6 +12,7 @@
 #include "base/machine/cpu.h"
 #include "store/checkpoint.h"
 #include "store/format.h"
+#include "store/memory_check.h"
 
 namespace sluice::store {
 
@@ -56,8 +57,10 @@ struct PackOptions {
   std::vector<std::string> exclude;             // globs, see scan_directory
   unsigned threads = 0;                         // threads that compress; 0: one for every CPU
   Isa isa = best_isa();                         // for splitting words
-  // For buffers of the pieces in the pipeline; a single chunk may take more.
+  // For the pieces in the pipeline. As much again may be taken by what the threads code with, fewer of them
+  // where it would not fit. A single chunk may take more, unless check_memory refuses it.
   Bytes memory = 512 * kMiB;
+  MemoryCheck check_memory{};
   // A new expert file begins when the current one has reached this size.
   Bytes expert_file_bytes = 4 * kGiB;
   // For tests with small models. keep_columns: matrices in tiles keep their columns, whatever the padding.

@@ -12,7 +12,9 @@
 #include "codec/exponents/shards.h"
 #include "codec/matrix_format.h"
 #include "codec/native/native_chunk.h"
+#include "store/pack/read_in_steps.h"
 #include "store/piece_encoding.h"
+#include "store/split_memory.h"
 
 namespace sluice::store {
 namespace {
@@ -21,40 +23,36 @@ std::span<const std::byte> words_of(const CodedSlice& slice) {
   return {slice.words.get(), static_cast<std::size_t>(slice.length)};
 }
 
-constexpr std::uint64_t kSplitStep = std::uint64_t{1}
-                                     << 20;  // elements between two questions whether to stop
-
-// The slice's words to planes, in the order in which the codec has them.
-void split_words(const PackJob& job, const CodedSlice& slice, std::span<std::byte> exponents,
-                 std::span<std::byte> sm, const StopRequest& stop) {
-  const std::span<const std::byte> words = words_of(slice);
+// Reads a split slice to planes, in the order in which the codec has them.
+void load_planes(const PackJob& job, CodedSlice& slice, const InputFile& file, const StopRequest& stop) {
+  const auto places = static_cast<std::size_t>(slice.count);
+  slice.sm = std::make_unique_for_overwrite<std::byte[]>(places);
+  slice.exponents = std::make_unique_for_overwrite<std::byte[]>(places);
   const bool tiled = job.codec == nullptr;
   const std::uint64_t item = tiled ? slice.tiles.group_places() : 1;
-  const std::uint64_t step = std::max<std::uint64_t>(1, kSplitStep / std::max<std::uint64_t>(1, item)) * item;
+  const std::uint64_t step = split_step(item);
+  const auto bytes = [](std::uint64_t rows, std::uint64_t columns) {
+    return static_cast<std::size_t>(codec::kFormatBf16.bytes({rows, columns}));
+  };
+  const auto words =
+      std::make_unique_for_overwrite<std::byte[]>(bytes(1, std::min<std::uint64_t>(step, slice.count)));
   for (std::uint64_t at = 0; at < slice.count; at += step) {
-    stop_if(stop);
-    const std::uint64_t count = std::min(step, slice.count - at);
-    const std::span<std::byte> e = exponents.subspan(at, count), s = sm.subspan(at, count);
-    if (tiled) {
-      const codec::TileRows rows = codec::tile_rows(slice.tiles, at, count);
-      const auto bytes = [&](std::uint64_t r) { return codec::kFormatBf16.bytes({r, rows.shape.columns}); };
-      codec::split_tiles(words.subspan(bytes(rows.first_row), bytes(rows.shape.rows)), rows.shape, e, s,
-                         job.options.isa);
-    } else {
-      codec::split_bf16(
-          words.subspan(codec::kFormatBf16.bytes({1, at}), codec::kFormatBf16.bytes({1, count})), e, s,
-          job.options.isa);
-    }
+    const auto count = static_cast<std::size_t>(std::min(step, slice.count - at));
+    const std::span<std::byte> e(slice.exponents.get() + at, count), s(slice.sm.get() + at, count);
+    const codec::TileRows rows = tiled ? codec::tile_rows(slice.tiles, at, count) : codec::TileRows{};
+    const Bytes begin = tiled ? bytes(rows.first_row, rows.shape.columns) : bytes(1, at);
+    const std::span<std::byte> read(words.get(),
+                                    tiled ? bytes(rows.shape.rows, rows.shape.columns) : bytes(1, count));
+    read_in_steps(file, slice.offset + begin, read, stop);
+    if (tiled)
+      codec::split_tiles(read, rows.shape, e, s, job.options.isa);
+    else
+      codec::split_bf16(read, e, s, job.options.isa);
   }
 }
 
-void split(const PackJob& job, CodedSlice& slice, const StopRequest& stop) {
-  const auto count = static_cast<std::size_t>(slice.count);
-  slice.sm = std::make_unique_for_overwrite<std::byte[]>(count);
-  const auto buffer = std::make_unique_for_overwrite<std::byte[]>(count);
-  const std::span<std::byte> exponents(buffer.get(), count), sm(slice.sm.get(), count);
-  split_words(job, slice, exponents, sm, stop);
-  slice.words.reset();
+void code_exponents(const PackJob& job, CodedSlice& slice, const StopRequest& stop) {
+  const std::span<const std::byte> exponents(slice.exponents.get(), static_cast<std::size_t>(slice.count));
   if (job.codec != nullptr) {
     slice.chunk = job.codec->encode(exponents, stop);
   } else {
@@ -63,6 +61,8 @@ void split(const PackJob& job, CodedSlice& slice, const StopRequest& stop) {
     if (slice.chunk.bytes.empty())
       slice.chunk = {codec::ChunkKind::kRaw, {exponents.begin(), exponents.end()}};
   }
+  slice.exponents.reset();
+  slice.chunk.bytes.shrink_to_fit();  // it waits for its turn to be written
   slice.chunk_xxh3 = xxh3(slice.chunk.bytes);
 }
 
@@ -83,9 +83,27 @@ void quantise(const PackJob& job, CodedSlice& slice) {
 
 }  // namespace
 
+// Split: words of a step, both planes, and what the exponents become, which is never longer. A quantised
+// slice: its words and what they become, which is largest as slices of 8 and 4 bits.
+Bytes CodedSlice::memory() const {
+  if (is_quantised()) return length + codec::kFormatSlices84.bytes({matrix.rows, matrix.columns});
+  if (!is_split()) return length;
+  const bool tiled = tiles.rows > 0;
+  const std::uint64_t step = std::min(count, split_step(tiled ? tiles.group_places() : 1));
+  const Bytes coded = tiled ? codec::native_encode_bytes(tiles) : count;
+  return codec::kFormatBf16.bytes({1, step}) + 2 * count + coded;
+}
+
+void load_slice(const PackJob& job, CodedSlice& slice, const InputFile& file, const StopRequest& stop) {
+  if (slice.is_split()) return load_planes(job, slice, file, stop);
+  const auto length = static_cast<std::size_t>(slice.length);
+  slice.words = std::make_unique_for_overwrite<std::byte[]>(length);
+  read_in_steps(file, slice.offset, {slice.words.get(), length}, stop);
+}
+
 void code_slice(const PackJob& job, CodedSlice& slice, const StopRequest& stop) {
   if (slice.is_quantised()) quantise(job, slice);
-  if (slice.is_split()) split(job, slice, stop);
+  if (slice.is_split()) code_exponents(job, slice, stop);
 }
 
 void begin_unit(const PackJob& job, const PackUnit& unit, UnitWriter& writer) {

@@ -6,35 +6,34 @@
 #include <memory>
 
 #include "base/bytes.h"
+#include "base/files/file.h"
 #include "codec/exponents/exponent_codec.h"
 #include "store/pack/pack_job.h"
 #include "store/pack/pack_quantised.h"
 #include "store/pack/pack_slices.h"
 #include "store/pack/unit_writer.h"
 #include "store/piece_encoding.h"
-#include "store/split_memory.h"
 
 namespace sluice::store {
 
 // One slice on its way through the pipeline.
 struct CodedSlice : SliceRange {
-  std::unique_ptr<std::byte[]> words;  // as read; freed after coding, unless the slice is raw
-  std::unique_ptr<std::byte[]> sm;
+  std::unique_ptr<std::byte[]> words;  // as read, unless the slice is split; freed after rounding
+  std::unique_ptr<std::byte[]> sm, exponents;
   QuantisedStrips strips;
   codec::EncodedChunk chunk;
   std::uint64_t chunk_xxh3 = 0;
 
   bool is_split() const { return encoding_of(encoding).runs == Runs::kExponents; }
   bool is_quantised() const { return encoding_of(encoding).rounded; }
-  // The most memory that it takes at any moment. A quantised slice takes its words and what they become,
-  // which is largest as slices of 8 and 4 bits.
-  Bytes memory() const {
-    if (is_split()) return split_memory(count);
-    return is_quantised() ? length + codec::kFormatSlices84.bytes({matrix.rows, matrix.columns}) : length;
-  }
+  // The most memory that it takes at any moment.
+  Bytes memory() const;
 };
 
-// Turns `words` into the bytes to write. Thread-safe. Error(kInvalid) naming a weight that cannot be rounded.
+// Reads the words of the slice from its file: those of a split slice a few MiB at a time, as its planes.
+// Error as InputFile::read_at(); (kInterrupted) if `stop` says so.
+void load_slice(const PackJob& job, CodedSlice& slice, const InputFile& file, const StopRequest& stop);
+// Turns what was read into the bytes to write. Thread-safe. Error(kInvalid) naming a weight that cannot be rounded.
 void code_slice(const PackJob& job, CodedSlice& slice, const StopRequest& stop);
 
 // Hand the shapes of a unit's pieces, and a coded slice of one of them, to the writer.

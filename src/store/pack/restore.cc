@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <tuple>
@@ -29,7 +30,14 @@ Buffer make_buffer(Bytes bytes) {
   return std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(bytes));
 }
 
-// A run of a source file: its header, a raw piece, or one chunk of a split piece with its share of the plane.
+// The bytes of a chunk of exponents; the runs that are made from it share them.
+struct Coded {
+  Buffer bytes;
+  Bytes length = 0;
+};
+
+// A run of a source file: its header, a raw piece, or groups of a chunk of a split piece with their share of
+// the plane. A chunk that is not in tiles is one run.
 struct Run {
   std::size_t source = 0;
   bool opens = false, closes = false;  // the first and the last run of the file
@@ -39,7 +47,9 @@ struct Run {
   std::uint64_t part_xxh3 = 0;
   Bytes first = 0, length = 0;  // … and the bytes of it, or of the header
   bool completes = false;       // the last run of its piece (or header)
-  Buffer stored, chunk_bytes, words;
+  Bytes in_chunk = 0;           // where the run begins in its chunk
+  std::shared_ptr<const Coded> coded;
+  Buffer stored, words;
   Bytes words_bytes = 0;
 };
 
@@ -63,13 +73,12 @@ class Restorer {
   }
 
   void run() {
+    if (options_.check_memory) options_.check_memory(least_memory());
     Pipeline<Run> pipeline;
     pipeline.threads = options_.threads == 0 ? usable_cpus() : options_.threads;
     pipeline.memory_limit = options_.memory;
     pipeline.next = [this](Run& run) { return next(run); };
-    pipeline.memory = [](const Run& run) {
-      return run.chunk == nullptr ? run.length : split_memory(run.length);
-    };
+    pipeline.memory = memory_of;
     pipeline.load = [this](Run& run, const StopRequest&) { load(run); };
     pipeline.work = [this](Run& run, const StopRequest&) { work(run); };
     pipeline.finish = [this](Run& run) { finish(run); };
@@ -86,6 +95,18 @@ class Restorer {
     return {place.source, place.offset, range.first, range.count};
   }
 
+  Bytes least_memory() {
+    Bytes most = 0;
+    for (const std::size_t source : sources_)
+      each_run(source, [&](const Run& run) { most = std::max(most, memory_of(run)); });
+    next_piece_ = 0;
+    return most;
+  }
+  // Each run counts the chunk that it shares with others.
+  static Bytes memory_of(const Run& run) {
+    return run.chunk == nullptr ? run.length : merge_memory(run.length) + run.chunk->bytes.length;
+  }
+
   // Runs on the reader thread.
   bool next(Run& run) {
     while (queue_at_ == queue_.size()) {
@@ -99,6 +120,14 @@ class Restorer {
   void list_runs(std::size_t source) {
     queue_.clear();
     queue_at_ = 0;
+    each_run(source, [&](Run run) { queue_.push_back(std::move(run)); });
+    queue_.front().opens = true;
+    queue_.back().closes = true;
+  }
+
+  // Calls visit(run) for the runs of a source file. Goes on in order_ from the file before.
+  template <class Visit>
+  void each_run(std::size_t source, const Visit& visit) {
     const auto add = [&](const Range* range, const StoredChunk* chunk, Bytes first, Bytes length,
                          bool completes) {
       Run run;
@@ -109,10 +138,11 @@ class Restorer {
         run.part_xxh3 = range->xxh3;
       }
       run.chunk = chunk;
+      if (chunk != nullptr) run.in_chunk = first - chunk->first;
       run.first = first;
       run.length = length;
       run.completes = completes;
-      queue_.push_back(std::move(run));
+      visit(std::move(run));
     };
     const Bytes header = manifest_.sources[source].header.length;
     add(nullptr, nullptr, 0, header, true);
@@ -121,8 +151,15 @@ class Restorer {
       if (manifest_.places[range.tensor].source != source) break;
       if (encoding_of(*range.piece).runs == Runs::kExponents) {
         const std::span<const StoredChunk> chunks = runs_of(manifest_, *range.piece);
-        for (const StoredChunk& chunk : chunks)
-          add(&range, &chunk, chunk.first, chunk.count, &chunk == &chunks.back());
+        const Bytes step = range.piece->tiled() ? split_step(range.piece->tiles.group_places())
+                                                : std::numeric_limits<Bytes>::max();
+        for (const StoredChunk& chunk : chunks) {
+          for (Bytes at = 0; at < chunk.count; at += std::min(step, chunk.count - at)) {
+            const Bytes length = std::min(step, chunk.count - at);
+            add(&range, &chunk, chunk.first + at, length,
+                &chunk == &chunks.back() && at + length == chunk.count);
+          }
+        }
         continue;
       }
       for (Bytes at = 0; at < range.bytes.length; at += kRawSliceBytes) {
@@ -130,8 +167,6 @@ class Restorer {
         add(&range, nullptr, at, length, at + length == range.bytes.length);
       }
     }
-    queue_.front().opens = true;
-    queue_.back().closes = true;
   }
 
   static void read(const InputFile& file, Bytes offset, Bytes length, Buffer& into) {
@@ -148,32 +183,49 @@ class Restorer {
     }
     const InputFile& file = files_[run.piece->file];
     read(file, run.part.offset + run.first, run.length, run.stored);
-    if (run.chunk != nullptr) read(file, run.chunk->bytes.offset, run.chunk->bytes.length, run.chunk_bytes);
+    if (run.chunk != nullptr) run.coded = coded_chunk(file, *run.chunk);
+  }
+
+  // Reads a chunk once for the runs that follow each other in it, and checks it.
+  std::shared_ptr<const Coded> coded_chunk(const InputFile& file, const StoredChunk& chunk) {
+    if (chunk_ == &chunk) return coded_;
+    coded_.reset();
+    const auto coded = std::make_shared<Coded>();
+    coded->length = chunk.bytes.length;
+    read(file, chunk.bytes.offset, coded->length, coded->bytes);
+    check_sum(file.path(), chunk.bytes.offset, chunk.xxh3,
+              xxh3({coded->bytes.get(), static_cast<std::size_t>(coded->length)}));
+    chunk_ = &chunk;
+    return coded_ = coded;
   }
 
   // Runs on the worker threads.
   void work(Run& run) const {
     if (run.chunk == nullptr) return;
     const StoredChunk& chunk = *run.chunk;
-    const std::string& path = files_[run.piece->file].path();
-    const std::span<const std::byte> bytes(run.chunk_bytes.get(),
-                                           static_cast<std::size_t>(chunk.bytes.length));
-    check_sum(path, chunk.bytes.offset, chunk.xxh3, xxh3(bytes));
-    codec::TileShape tiles;
-    run.words_bytes = codec::kFormatBf16.bytes({1, chunk.count});
-    if (run.piece->tiled()) {
+    const codec::ChunkKind kind = chunk.coded ? codec::ChunkKind::kCodec : codec::ChunkKind::kRaw;
+    const std::span<const std::byte> coded(run.coded->bytes.get(),
+                                           static_cast<std::size_t>(run.coded->length)),
+        sm(run.stored.get(), static_cast<std::size_t>(run.length));
+    const bool tiled = run.piece->tiled();
+    codec::TileShape tiles, some;  // of the chunk, and of the run
+    if (tiled) {
       tiles = codec::tile_rows(run.piece->tiles, chunk.first, chunk.count).shape;
-      run.words_bytes = codec::kFormatBf16.bytes({tiles.rows, tiles.columns});
+      some = codec::tile_rows(tiles, run.in_chunk, run.length).shape;
     }
+    run.words_bytes = codec::kFormatBf16.bytes(tiled ? codec::MatrixShape{some.rows, some.columns}
+                                                     : codec::MatrixShape{1, run.length});
     run.words = make_buffer(run.words_bytes);
+    const std::span<std::byte> words(run.words.get(), static_cast<std::size_t>(run.words_bytes));
     try {
-      decoder_.words(chunk.coded ? codec::ChunkKind::kCodec : codec::ChunkKind::kRaw, bytes,
-                     {run.stored.get(), static_cast<std::size_t>(chunk.count)}, tiles,
-                     {run.words.get(), static_cast<std::size_t>(run.words_bytes)});
+      if (tiled)
+        decoder_.words_of_groups(kind, coded, sm, tiles, run.in_chunk / tiles.group_places(), some, words);
+      else
+        decoder_.words(kind, coded, sm, tiles, words);
     } catch (Error& error) {
-      throw error.in(path, chunk.bytes.offset);
+      throw error.in(files_[run.piece->file].path(), chunk.bytes.offset);
     }
-    run.chunk_bytes.reset();
+    run.coded.reset();
   }
 
   static void check_sum(const std::string& path, Bytes offset, std::uint64_t expected, std::uint64_t found) {
@@ -218,6 +270,8 @@ class Restorer {
   // Only the reader thread uses these.
   std::vector<Run> queue_;  // runs of one source file
   std::size_t queue_at_ = 0, next_source_ = 0, next_piece_ = 0;
+  const StoredChunk* chunk_ = nullptr;  // that was read last …
+  std::shared_ptr<const Coded> coded_;  // … and its bytes
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "base/bytes.h"
 #include "base/machine/cpu.h"
 #include "store/manifest.h"
+#include "store/memory_check.h"
 
 namespace sluice::store {
 
@@ -23,9 +24,12 @@ class RestoreSink {
 };
 
 struct RestoreOptions {
-  unsigned threads = 0;       // threads that decode; 0: one for every CPU
-  Isa isa = best_isa();       // for merging words
-  Bytes memory = 512 * kMiB;  // for buffers in the pipeline; a single chunk may take more
+  unsigned threads = 0;  // threads that decode; 0: one for every CPU
+  Isa isa = best_isa();  // for merging words
+  // For buffers in the pipeline. A single piece may take more, unless check_memory refuses it: a few MiB, and
+  // the coded chunk; of a codec without groups the whole chunk.
+  Bytes memory = 512 * kMiB;
+  MemoryCheck check_memory{};
 };
 
 // Error(kCorrupt) naming file, offset, expected and found at the first mismatch. A part is compared with its

@@ -29,6 +29,7 @@ namespace {
 // Marks an unfinished directory of ours, so that no other directory is taken for one and cleared.
 constexpr std::string_view kQuantiseMarker = ".sluice-quantise";
 constexpr std::size_t kGroup = codec::kCellColumns;
+constexpr Bytes kJobBytes = 4 * kMiB;  // a longer row is one job
 
 double load(DType dtype, const std::byte* at) {
   double value = 0;
@@ -46,12 +47,18 @@ void store_value(DType dtype, double value, std::byte* at) {
   std::memcpy(at, &word, 2);
 }
 
-// One matrix of an expert in the pipeline.
-struct Job {
+// A matrix of an expert, and rows of it in the pipeline.
+struct Matrix {
   const Piece* piece = nullptr;
   StoredPiece stored;
   std::uint64_t columns = 0;
-  std::vector<std::byte> words;
+  Bytes row_bytes() const { return columns * dtype_bytes(stored.dtype); }
+};
+struct Job {
+  const Matrix* matrix = nullptr;
+  Bytes begin = 0, length = 0;  // in the matrix
+  std::unique_ptr<std::byte[]> words;
+  std::span<std::byte> bytes() const { return {words.get(), static_cast<std::size_t>(length)}; }
 };
 
 class Copier {
@@ -64,10 +71,10 @@ class Copier {
         options_(options),
         directory_(scan_directory(source, {}, Depth::kTree)),
         checkpoint_(open_directory(source)),
-        jobs_(list_jobs()),
+        matrices_(list_matrices()),
         partial_(target, [&](std::string_view name) { return is_ours(name); }) {
     for (const SourceFile& file : directory_.files) total_ += file.size;
-    for (const Job& job : jobs_) total_ += job.stored.first().length;
+    for (const Matrix& matrix : matrices_) total_ += matrix.stored.first().length;
   }
 
   void run() {
@@ -102,26 +109,27 @@ class Copier {
            });
   }
 
-  std::vector<Job> list_jobs() const {
-    std::vector<Job> jobs;
+  std::vector<Matrix> list_matrices() const {
+    std::vector<Matrix> matrices;
     for (const ExpertPlan& expert : plan_.experts)
       for (const Piece& piece : expert.pieces)
-        if (piece.elements > 0) jobs.push_back(job(piece));
-    return jobs;
+        if (piece.elements > 0) matrices.push_back(matrix(piece));
+    return matrices;
   }
 
-  Job job(const Piece& piece) const {
-    Job job{&piece, checkpoint_->locate(piece), 0, {}};
+  Matrix matrix(const Piece& piece) const {
+    Matrix matrix{&piece, checkpoint_->locate(piece), 0};
     const std::vector<std::uint64_t>& shape = checkpoint_->find(piece.tensor)->shape;
-    if (!shape.empty()) job.columns = shape.back();
-    if (!codec::can_be_quantised(job.stored.dtype) || job.columns == 0 || piece.elements % job.columns != 0) {
+    if (!shape.empty()) matrix.columns = shape.back();
+    if (!codec::can_be_quantised(matrix.stored.dtype) || matrix.columns == 0 ||
+        piece.elements % matrix.columns != 0) {
       throw Error(ErrorKind::kUnsupported, "an expert cannot be quantised")
           .in(fmt::format("tensor \"{}\"", piece.tensor))
           .expected("matrices of BF16, F16 or F32")
-          .found(std::string(dtype_name(job.stored.dtype)))
+          .found(std::string(dtype_name(matrix.stored.dtype)))
           .fix("choose another model");
     }
-    return job;
+    return matrix;
   }
 
   void poll() const {
@@ -159,23 +167,34 @@ class Copier {
       out.push_back(DataWriter::open(partial_.file(relative), in.back().size()));
     }
     std::size_t next = 0;
+    Bytes at = 0;  // in the next matrix
     Pipeline<Job> pipeline;
     pipeline.threads = options_.threads == 0 ? usable_cpus() : options_.threads;
-    pipeline.memory_limit = 256 * kMiB;
+    pipeline.memory_limit = options_.memory;
     pipeline.next = [&](Job& job) {
-      if (next == jobs_.size()) return false;
-      job = jobs_[next++];
+      if (next == matrices_.size()) return false;
+      const Matrix& matrix = matrices_[next];
+      const Bytes rows = std::max<Bytes>(1, kJobBytes / matrix.row_bytes()),
+                  all = matrix.stored.first().length;
+      job = {&matrix, at, std::min(rows * matrix.row_bytes(), all - at), nullptr};
+      at += job.length;
+      if (at < all) return true;
+      at = 0;
+      ++next;
       return true;
     };
-    pipeline.memory = [](const Job& job) { return job.stored.first().length; };
+    pipeline.memory = [](const Job& job) { return job.length; };
     pipeline.load = [&](Job& job, const StopRequest& failed) {
-      job.words.resize(job.stored.first().length);
-      read_in_steps(in[job.stored.first().file], job.stored.first().offset, job.words, failed);
+      const auto& stored = job.matrix->stored.first();
+      job.words = std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(job.length));
+      read_in_steps(in[stored.file], stored.offset + job.begin, job.bytes(), failed);
+      in[stored.file].drop_cache(stored.offset + job.begin, job.length);
     };
     pipeline.work = [this](Job& job, const StopRequest& failed) { round(job, failed); };
     pipeline.finish = [&](Job& job) {
-      out[job.stored.first().file].write_at(job.stored.first().offset, job.words);
-      done_ += job.words.size();
+      const auto& stored = job.matrix->stored.first();
+      out[stored.file].write_at(stored.offset + job.begin, job.bytes());
+      done_ += job.length;
     };
     pipeline.poll = [this] { poll(); };
     pipeline.run();
@@ -184,19 +203,21 @@ class Copier {
 
   // Runs on the worker threads.
   void round(Job& job, const StopRequest& failed) const {
-    const DType dtype = job.stored.dtype;
+    const Matrix& matrix = *job.matrix;
+    const DType dtype = matrix.stored.dtype;
     const std::size_t width = dtype_bytes(dtype);
-    for (std::uint64_t at = 0; at < job.piece->elements;) {
-      if (at % job.columns == 0) stop_if(failed);
-      const std::size_t count = std::min<std::uint64_t>(kGroup, job.columns - at % job.columns);
-      std::byte* const words = job.words.data() + at * width;
+    const std::uint64_t first = matrix.piece->first_element + job.begin / width;
+    for (std::uint64_t at = 0; at < job.length / width;) {
+      if (at % matrix.columns == 0) stop_if(failed);
+      const std::size_t count = std::min<std::uint64_t>(kGroup, matrix.columns - at % matrix.columns);
+      std::byte* const words = job.words.get() + at * width;
       double weights[kGroup], rounded[kGroup];
       for (std::size_t i = 0; i < count; ++i) weights[i] = load(dtype, words + i * width);
       try {
         variant_.apply({weights, count}, bits_, {rounded, count});
       } catch (Error& error) {
         throw error.in(fmt::format("{}, tensor \"{}\", {} of the group at element {}", directory_.path,
-                                   job.piece->tensor, error.where(), job.piece->first_element + at));
+                                   matrix.piece->tensor, error.where(), first + at));
       }
       for (std::size_t i = 0; i < count; ++i) store_value(dtype, rounded[i], words + i * width);
       at += count;
@@ -209,7 +230,7 @@ class Copier {
   const RoundedCopyOptions& options_;
   const SourceDirectory directory_;
   const std::unique_ptr<Checkpoint> checkpoint_;
-  const std::vector<Job> jobs_;
+  const std::vector<Matrix> matrices_;
   PartialDirectory partial_;
   Bytes done_ = 0, total_ = 0;
 };

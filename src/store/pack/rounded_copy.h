@@ -12,7 +12,8 @@
 namespace sluice::store {
 
 struct RoundedCopyOptions {
-  unsigned threads = 0;  // 0: one for every CPU
+  unsigned threads = 0;       // 0: one for every CPU
+  Bytes memory = 256 * kMiB;  // for the rows in progress, a few MiB of an expert's matrix each
   // Both are called on the calling thread, interrupted() at least every 100 ms or so.
   std::function<void(const PackProgress&)> on_progress{};
   std::function<bool()> interrupted{};

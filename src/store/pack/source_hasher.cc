@@ -13,7 +13,7 @@
 namespace sluice::store {
 namespace {
 
-constexpr Bytes kStep = 4 * kMiB;
+constexpr Bytes kStep = SourceHasher::kMemory;
 
 }  // namespace
 

@@ -25,6 +25,7 @@ class SourceHasher {
     Bytes size = 0;
     bool known = false;  // its SHA-256 is known: nothing to do
   };
+  static constexpr Bytes kMemory = 4 * kMiB;  // that a hasher takes
   explicit SourceHasher(std::vector<Input> files);
   ~SourceHasher();  // stops the thread
 

@@ -134,6 +134,12 @@ void UnitWriter::put_quantised(std::size_t piece, const QuantisedStrips& strips)
     lsb_sums_[piece].update(strips.lsb);
     groups.lsb += strips.lsb.size();
   }
+  if (groups.scales.empty()) {  // every strip has the same shares of the piece
+    const Bytes all = pieces_[piece].bytes.length,
+                of = strips.codes.size() + strips.scales.size() + strips.zeros.size();
+    groups.scales.reserve(static_cast<std::size_t>(all * strips.scales.size() / of));
+    groups.zeros.reserve(static_cast<std::size_t>(all * strips.zeros.size() / of));
+  }
   groups.scales.insert(groups.scales.end(), strips.scales.begin(), strips.scales.end());
   groups.zeros.insert(groups.zeros.end(), strips.zeros.begin(), strips.zeros.end());
   unsynced_ += strips.codes.size() + strips.lsb.size() + strips.scales.size() + strips.zeros.size();

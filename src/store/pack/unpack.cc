@@ -146,7 +146,11 @@ UnpackResult unpack(const std::string& store, const std::string& target, const U
       if (!source.weights) copy(store + "/" + std::string(kFilesDirectory) + "/" + source.path, source, sink);
     }
     restore_weights(store, manifest,
-                    {.threads = options.threads, .isa = options.isa, .memory = options.memory}, sink);
+                    {.threads = options.threads,
+                     .isa = options.isa,
+                     .memory = options.memory,
+                     .check_memory = options.check_memory},
+                    sink);
     sync_tree(partial.path());
     partial.publish(kUnpackMarker);
   } catch (...) {

@@ -6,13 +6,15 @@
 
 #include "base/bytes.h"
 #include "base/machine/cpu.h"
+#include "store/memory_check.h"
 
 namespace sluice::store {
 
 struct UnpackOptions {
   unsigned threads = 0;       // threads that decode; 0: one for every CPU
   Isa isa = best_isa();       // for merging words
-  Bytes memory = 512 * kMiB;  // for buffers
+  Bytes memory = 512 * kMiB;  // and check_memory: as in RestoreOptions
+  MemoryCheck check_memory{};
   // Both are called on the thread that called unpack().
   std::function<void(Bytes done, Bytes total)> on_progress{};
   std::function<bool()> interrupted{};

@@ -1,0 +1,51 @@
+#include "store/pack/pack_memory.h"
+
+#include <algorithm>
+
+#include "base/machine/thread_pool.h"
+#include "codec/matrix_format.h"
+#include "store/pack/pack_coder.h"
+#include "store/pack/source_hasher.h"
+#include "store/piece_encoding.h"
+
+namespace sluice::store {
+namespace {
+
+Bytes context_bytes(const PackJob& job) {
+  return job.codec == nullptr ? 0 : job.codec->encode_context_bytes();
+}
+
+// A unit's scales and zero points wait until its codes are written (UnitWriter).
+Bytes waiting_bytes(const PackJob& job) {
+  Bytes most = 0;
+  for (const PackUnit& unit : job.units) {
+    Bytes bytes = 0;
+    for (const UnitPiece& piece : unit.pieces) {
+      const PieceEntry entry = job.coding_of(unit, piece);
+      if (!encoding_of(entry).rounded) continue;
+      const codec::CellShape shape{entry.tiles.rows, entry.tiles.columns};
+      bytes += shape.cells() * 3 * codec::kStripRows;  // a scale of 2 bytes and a zero point for each row
+    }
+    most = std::max(most, bytes);
+  }
+  return most;
+}
+
+}  // namespace
+
+Bytes least_memory(const PackJob& job) {
+  PackSlices slices(job.weights, job.units, job.coding, 0);
+  Bytes most = 0;
+  for (CodedSlice slice; slices.next(slice);) most = std::max(most, slice.memory());
+  return std::max(most, SourceHasher::kMemory + context_bytes(job) + waiting_bytes(job));
+}
+
+unsigned coding_threads(const PackJob& job) {
+  const unsigned asked = job.options.threads == 0 ? usable_cpus() : job.options.threads;
+  const Bytes each = context_bytes(job), beside = SourceHasher::kMemory + waiting_bytes(job);
+  if (each == 0) return asked;
+  const Bytes room = job.options.memory - std::min(job.options.memory, beside);
+  return static_cast<unsigned>(std::clamp<Bytes>(room / each, 1, asked));
+}
+
+}  // namespace sluice::store
