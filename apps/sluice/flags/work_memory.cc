@@ -20,7 +20,8 @@ WorkMemory::WorkMemory(const std::string& memory, std::string work)
 }
 
 void WorkMemory::check(Bytes least) const {
-  if (least > in_progress()) refuse(round_up(taken_ + 2 * least, kMiB));
+  constexpr Bytes kOtherStart = kMiB;  // what the program takes differs a little from start to start
+  if (least > in_progress()) refuse(round_up(taken_ + 2 * least + kOtherStart, kMiB));
 }
 
 void WorkMemory::refuse(Bytes least) const {
@@ -29,7 +30,7 @@ void WorkMemory::refuse(Bytes least) const {
       .in(Setting::kMemory)
       .expected(sizes.expected + " or more")
       .found(sizes.found)
-      .fix("give more, or leave " + Setting::kMemory + " out");
+      .fix("give more");
 }
 
 }  // namespace sluice::app

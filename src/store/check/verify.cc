@@ -80,9 +80,13 @@ class Verifier {
     if (read_manifest()) {
       list_files();
       plan_scans();
-      work();
-      const bool restorable = manifest_.family() != Family::kSliced;  // the store holds the source's words
-      if (options_.depth == VerifyDepth::kFull && restorable && report_.ok()) restore();
+      // A sliced store does not hold the source's words.
+      const bool full = options_.depth == VerifyDepth::kFull && manifest_.family() != Family::kSliced;
+      const Bytes each = thread_bytes();
+      if (options_.check_memory)
+        options_.check_memory(std::max(each, full ? least_restore_memory(manifest_) : Bytes{0}));
+      work(each);
+      if (full && report_.ok()) restore();
     }
     report_.bytes = done_;
     std::sort(report_.errors.begin(), report_.errors.end(), [](const VerifyError& a, const VerifyError& b) {
@@ -264,8 +268,8 @@ class Verifier {
                      [](const Scan& a, const Scan& b) { return a.size > b.size; });
   }
 
-  // The most that one thread holds: its step of a file, and a chunk as stored; a chunk that is not in groups is
-  // decoded beside that.
+  // The most that a thread of work() holds: its step of a file, and a chunk as stored; a chunk that is not in
+  // groups is decoded beside that.
   Bytes thread_bytes() const {
     Bytes chunk = 0;
     for (const Scan& scan : scans_)
@@ -275,12 +279,10 @@ class Verifier {
     return kStep + chunk;
   }
 
-  void work() {
-    const Bytes each = thread_bytes();
-    if (options_.check_memory) options_.check_memory(each);
+  void work(Bytes each_thread) {
     const Bytes asked = std::min<Bytes>(options_.threads == 0 ? usable_cpus() : options_.threads,
                                         std::max<std::size_t>(scans_.size(), 1));
-    const auto threads = static_cast<unsigned>(std::clamp<Bytes>(options_.memory / each, 1, asked));
+    const auto threads = static_cast<unsigned>(std::clamp<Bytes>(options_.memory / each_thread, 1, asked));
     std::atomic<std::size_t> next{0};
     std::mutex mutex;
     std::condition_variable ended;
@@ -466,13 +468,9 @@ class Verifier {
     Sha256Sink sink(*this);
     try {
       restore_weights(store_, manifest_,
-                      {.threads = options_.threads,
-                       .isa = options_.isa,
-                       .memory = options_.memory,
-                       .check_memory = options_.check_memory},
-                      sink);
+                      {.threads = options_.threads, .isa = options_.isa, .memory = options_.memory}, sink);
     } catch (const Error& error) {
-      if (error.kind() == ErrorKind::kInterrupted || error.kind() == ErrorKind::kUsage) throw;
+      if (error.kind() == ErrorKind::kInterrupted) throw;
       add(std::filesystem::path(error.where()).lexically_relative(store_).string(), error);
     }
   }

@@ -53,7 +53,7 @@ struct VerifyOptions {
   unsigned threads = 0;  // 0: one for every CPU
   Isa isa = best_isa();  // for decoding chunks, and for merging words with kFull
   // For what the threads hold, fewer of them where it would not fit: each has a chunk that it decodes. One
-  // thread, and with kFull one piece, may take more, unless check_memory refuses it.
+  // thread, and with kFull one run of words (restore.h), always passes, unless check_memory refuses it.
   Bytes memory = 512 * kMiB;
   MemoryCheck check_memory{};
   // Both are called on the thread that called verify().

@@ -33,7 +33,8 @@ struct CodedSlice : SliceRange {
 // Reads the words of the slice from its file: those of a split slice a few MiB at a time, as its planes.
 // Error as InputFile::read_at(); (kInterrupted) if `stop` says so.
 void load_slice(const PackJob& job, CodedSlice& slice, const InputFile& file, const StopRequest& stop);
-// Turns what was read into the bytes to write. Thread-safe. Error(kInvalid) naming a weight that cannot be rounded.
+// Turns what was read into the bytes to write. Thread-safe. Error(kInvalid) naming a weight that cannot be
+// rounded.
 void code_slice(const PackJob& job, CodedSlice& slice, const StopRequest& stop);
 
 // Hand the shapes of a unit's pieces, and a coded slice of one of them, to the writer.

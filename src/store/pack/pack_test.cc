@@ -12,7 +12,11 @@
 #include "base/error_of.h"
 #include "base/files/file.h"
 #include "base/hash.h"
+#include "codec/exponents/bf16_split.h"
+#include "codec/exponents/exponent_codec.h"
 #include "codec/exponents/plane_decoder.h"
+#include "codec/native/native_chunk.h"
+#include "codec/native/tiles.h"
 #include "store/check/verify.h"
 #include "store/format.h"
 #include "store/pack/testing.h"
@@ -413,6 +417,113 @@ TEST(PackNative, NarrowMatricesAreStoredInAnotherShape) {
   }
   EXPECT_LT(fs::file_size(temp / "x.sluice/experts-00000.bin"),
             fs::file_size(temp / "kept.sluice/experts-00000.bin"));
+}
+
+// An expert whose matrices are several steps of reading and of merging, the last step shorter, in one chunk
+// each or in two; `noise` does not shrink, so that its chunks are raw.
+class LongChunks : public ::testing::TestWithParam<std::tuple<const char*, unsigned>> {
+ protected:
+  void SetUp() override {
+    const auto& [codec, chunks] = GetParam();
+    write_file(temp_ / "source/model.safetensors",
+               safetensors_bytes({{"noise", "BF16", {kRows, kColumns}, random_bytes(2 * kElements, 3)},
+                                  {"weights", "BF16", {kRows, kColumns}, gaussian_bf16(kElements, 4)}}));
+    plan_ = {"odd", {{0, 0, {{"weights", 0, kElements}, {"noise", 0, kElements}}}}};
+    options_ = tiny_options(codec);
+    options_.chunks = chunks;
+  }
+  static std::span<const std::byte> bytes_of(const std::string& text) {
+    return std::as_bytes(std::span(text));
+  }
+
+  static constexpr std::uint64_t kRows = 2500, kColumns = 1000, kElements = kRows * kColumns;
+  TempDirectory temp_;
+  std::string store_ = temp_ / "x.sluice";
+  PackPlan plan_;
+  PackOptions options_;
+};
+INSTANTIATE_TEST_SUITE_P(All, LongChunks,
+                         ::testing::Combine(::testing::Values("native", "zstd"), ::testing::Values(1u, 2u)));
+
+TEST_P(LongChunks, HaveTheBytesOfWordsThatAreSplitAllAtOnce) {
+  pack(temp_ / "source", store_, plan_, options_);
+  const auto source = open_checkpoint(temp_ / "source"), packed = open_checkpoint(store_);
+  const std::string file = read_file(packed->weight_files().at(1));
+  for (const char* name : {"weights", "noise"}) {
+    SCOPED_TRACE(name);
+    const Piece piece{name, 0, kElements};
+    const StoredPiece stored = packed->locate(piece);
+    const std::string words = read_piece(*source, piece);
+    const std::uint64_t places = stored.first().length;
+    std::string exponents(places, '\0'), sm(places, '\0');
+    const auto bytes = [](std::string& text) { return std::as_writable_bytes(std::span(text)); };
+    if (stored.tiled())
+      codec::split_tiles(bytes_of(words), stored.tiles(), bytes(exponents), bytes(sm), best_isa());
+    else
+      codec::split_bf16(bytes_of(words), bytes(exponents), bytes(sm), best_isa());
+    EXPECT_EQ(file.substr(stored.first().offset, places), sm);
+    EXPECT_EQ(stored.exponents.size(), options_.chunks);
+    for (const ExponentChunk& chunk : stored.exponents) {
+      const std::string plain = exponents.substr(chunk.first_element, chunk.elements);
+      std::vector<std::byte> coded =
+          stored.tiled() ? codec::encode_native(
+                               bytes_of(plain),
+                               codec::tile_rows(stored.tiles(), chunk.first_element, chunk.elements).shape)
+                         : codec::make_exponent_codec("zstd")->encode(bytes_of(plain)).bytes;
+      if (coded.empty()) coded.assign(bytes_of(plain).begin(), bytes_of(plain).end());
+      EXPECT_EQ(chunk.coded, std::string_view(name) == "weights");
+      EXPECT_EQ(file.substr(chunk.extent.offset, chunk.extent.length),
+                std::string(reinterpret_cast<const char*>(coded.data()), coded.size()));
+    }
+    EXPECT_EQ(read_piece(*packed, piece), words);  // decoded chunk by chunk
+  }
+}
+
+TEST_P(LongChunks, ComeBackWhateverTheMemoryAndTheThreads) {
+  pack(temp_ / "source", store_, plan_, options_);
+  const auto source = read_tree(temp_ / "source");
+  for (const auto& [memory, threads] :
+       {std::pair{Bytes{1}, 1u}, {Bytes{1}, 3u}, {16 * kMiB, 2u}, {512 * kMiB, 5u}}) {
+    SCOPED_TRACE(fmt::format("{} bytes, {} threads", memory, threads));
+    EXPECT_TRUE(
+        verify(store_, {.depth = VerifyDepth::kFull, .threads = threads, .memory = memory}).errors.empty());
+    unpack(store_, temp_ / "back", {.threads = threads, .memory = memory});
+    EXPECT_EQ(read_tree(temp_ / "back"), source);
+    fs::remove_all(temp_ / "back");
+  }
+}
+
+// A pack needs more than two bytes a place of the longest chunk, unpack as much only where a codec has no
+// groups; each asks before it leaves anything behind.
+TEST_P(LongChunks, TheLeastMemoryIsAskedForFirst) {
+  Bytes least = 0;
+  const MemoryCheck refuse = [&](Bytes bytes) {
+    least = bytes;
+    throw Error(ErrorKind::kUsage, "too little memory");
+  };
+  const Bytes chunk = kElements / options_.chunks;
+  options_.check_memory = refuse;
+  EXPECT_THROW(pack(temp_ / "source", store_, plan_, options_), Error);
+  EXPECT_GT(least, 2 * chunk);
+  EXPECT_LT(least, 5 * chunk + 4 * kMiB);
+  EXPECT_EQ(read_tree(temp_.path()).size(), 1u);  // the source
+
+  options_.check_memory = {};
+  pack(temp_ / "source", store_, plan_, options_);
+  const std::size_t files = read_tree(temp_.path()).size();
+  EXPECT_THROW(unpack(store_, temp_ / "back", {.check_memory = refuse}), Error);
+  EXPECT_EQ(read_tree(temp_.path()).size(), files);
+  // `noise` is stored as it is: a chunk's bytes are its places.
+  if (options_.codec == "native") {
+    EXPECT_LT(least, chunk + chunk / 20 + 4 * kMiB);
+  } else {
+    EXPECT_GT(least, 3 * chunk);
+  }
+  const Bytes unpacking = least;
+  for (const VerifyDepth depth : {VerifyDepth::kStored, VerifyDepth::kFull}) {
+    EXPECT_THROW(verify(store_, {.depth = depth, .check_memory = refuse}), Error);
+    EXPECT_EQ(least == unpacking, depth == VerifyDepth::kFull) << least;
+  }
 }
 
 // The manifest of a native store with one replacement and a recomputed checksum.

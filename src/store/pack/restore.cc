@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <tuple>
@@ -30,6 +29,15 @@ Buffer make_buffer(Bytes bytes) {
   return std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(bytes));
 }
 
+// How many places of a chunk one run has. A chunk that is not in groups is one run.
+Bytes run_places(const PieceEntry& piece, const StoredChunk& chunk) {
+  return piece.tiled() ? std::min(split_step(piece.tiles.group_places()), chunk.count) : chunk.count;
+}
+
+// The memory of a run of so many places of a chunk: words, signs and mantissas, and the coded chunk, which
+// every run counts, though runs share it.
+Bytes run_memory(const StoredChunk& chunk, Bytes places) { return merge_memory(places) + chunk.bytes.length; }
+
 // The bytes of a chunk of exponents; the runs that are made from it share them.
 struct Coded {
   Buffer bytes;
@@ -37,7 +45,7 @@ struct Coded {
 };
 
 // A run of a source file: its header, a raw piece, or groups of a chunk of a split piece with their share of
-// the plane. A chunk that is not in tiles is one run.
+// the plane.
 struct Run {
   std::size_t source = 0;
   bool opens = false, closes = false;  // the first and the last run of the file
@@ -73,12 +81,13 @@ class Restorer {
   }
 
   void run() {
-    if (options_.check_memory) options_.check_memory(least_memory());
     Pipeline<Run> pipeline;
     pipeline.threads = options_.threads == 0 ? usable_cpus() : options_.threads;
     pipeline.memory_limit = options_.memory;
     pipeline.next = [this](Run& run) { return next(run); };
-    pipeline.memory = memory_of;
+    pipeline.memory = [](const Run& run) {
+      return run.chunk == nullptr ? run.length : run_memory(*run.chunk, run.length);
+    };
     pipeline.load = [this](Run& run, const StopRequest&) { load(run); };
     pipeline.work = [this](Run& run, const StopRequest&) { work(run); };
     pipeline.finish = [this](Run& run) { finish(run); };
@@ -95,18 +104,6 @@ class Restorer {
     return {place.source, place.offset, range.first, range.count};
   }
 
-  Bytes least_memory() {
-    Bytes most = 0;
-    for (const std::size_t source : sources_)
-      each_run(source, [&](const Run& run) { most = std::max(most, memory_of(run)); });
-    next_piece_ = 0;
-    return most;
-  }
-  // Each run counts the chunk that it shares with others.
-  static Bytes memory_of(const Run& run) {
-    return run.chunk == nullptr ? run.length : merge_memory(run.length) + run.chunk->bytes.length;
-  }
-
   // Runs on the reader thread.
   bool next(Run& run) {
     while (queue_at_ == queue_.size()) {
@@ -120,14 +117,6 @@ class Restorer {
   void list_runs(std::size_t source) {
     queue_.clear();
     queue_at_ = 0;
-    each_run(source, [&](Run run) { queue_.push_back(std::move(run)); });
-    queue_.front().opens = true;
-    queue_.back().closes = true;
-  }
-
-  // Calls visit(run) for the runs of a source file. Goes on in order_ from the file before.
-  template <class Visit>
-  void each_run(std::size_t source, const Visit& visit) {
     const auto add = [&](const Range* range, const StoredChunk* chunk, Bytes first, Bytes length,
                          bool completes) {
       Run run;
@@ -142,7 +131,7 @@ class Restorer {
       run.first = first;
       run.length = length;
       run.completes = completes;
-      visit(std::move(run));
+      queue_.push_back(std::move(run));
     };
     const Bytes header = manifest_.sources[source].header.length;
     add(nullptr, nullptr, 0, header, true);
@@ -151,10 +140,9 @@ class Restorer {
       if (manifest_.places[range.tensor].source != source) break;
       if (encoding_of(*range.piece).runs == Runs::kExponents) {
         const std::span<const StoredChunk> chunks = runs_of(manifest_, *range.piece);
-        const Bytes step = range.piece->tiled() ? split_step(range.piece->tiles.group_places())
-                                                : std::numeric_limits<Bytes>::max();
         for (const StoredChunk& chunk : chunks) {
-          for (Bytes at = 0; at < chunk.count; at += std::min(step, chunk.count - at)) {
+          const Bytes step = run_places(*range.piece, chunk);
+          for (Bytes at = 0; at < chunk.count; at += step) {
             const Bytes length = std::min(step, chunk.count - at);
             add(&range, &chunk, chunk.first + at, length,
                 &chunk == &chunks.back() && at + length == chunk.count);
@@ -167,6 +155,8 @@ class Restorer {
         add(&range, nullptr, at, length, at + length == range.bytes.length);
       }
     }
+    queue_.front().opens = true;
+    queue_.back().closes = true;
   }
 
   static void read(const InputFile& file, Bytes offset, Bytes length, Buffer& into) {
@@ -275,6 +265,17 @@ class Restorer {
 };
 
 }  // namespace
+
+Bytes least_restore_memory(const Manifest& manifest) {
+  Bytes most = kRawSliceBytes;
+  for (const StoredSource& source : manifest.sources) most = std::max(most, source.header.length);
+  for (const PieceEntry& piece : manifest.pieces) {
+    if (encoding_of(piece).runs != Runs::kExponents) continue;
+    for (const StoredChunk& chunk : runs_of(manifest, piece))
+      most = std::max(most, run_memory(chunk, run_places(piece, chunk)));
+  }
+  return most;
+}
 
 void restore_weights(const std::string& store, const Manifest& manifest, const RestoreOptions& options,
                      RestoreSink& sink) {

@@ -8,7 +8,6 @@
 #include "base/bytes.h"
 #include "base/machine/cpu.h"
 #include "store/manifest.h"
-#include "store/memory_check.h"
 
 namespace sluice::store {
 
@@ -26,11 +25,13 @@ class RestoreSink {
 struct RestoreOptions {
   unsigned threads = 0;  // threads that decode; 0: one for every CPU
   Isa isa = best_isa();  // for merging words
-  // For buffers in the pipeline. A single piece may take more, unless check_memory refuses it: a few MiB, and
-  // the coded chunk; of a codec without groups the whole chunk.
+  // For buffers in the pipeline. One run of words always passes: least_restore_memory().
   Bytes memory = 512 * kMiB;
-  MemoryCheck check_memory{};
 };
+
+// The most that one run of words takes: a few MiB, and the coded chunk; of a codec without groups the whole
+// chunk as words.
+Bytes least_restore_memory(const Manifest& manifest);
 
 // Error(kCorrupt) naming file, offset, expected and found at the first mismatch. A part is compared with its
 // checksum only after its last byte was handed out, so trust no byte before this function returns.

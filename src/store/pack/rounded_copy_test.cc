@@ -69,6 +69,41 @@ TEST(RoundedCopy, RoundsTheExpertsAndNothingElse) {
   }
 }
 
+// Matrices of several jobs of rows, the last of them shorter, as one job of each would leave them.
+TEST(RoundedCopy, LongMatricesAreRoundedAsRowsByThemselvesAre) {
+  const TinyModel model{.layers = 1, .experts = 1, .hidden = 1500, .width = 1601};
+  const TempDirectory temp;
+  write_tiny_model(temp / "source", model);
+  const codec::QuantiserVariant& variant = codec::find_quantiser_variant("amat");
+  std::string first;
+  for (const auto& [memory, threads] : {std::pair{Bytes{1}, 1u}, {256 * kMiB, 4u}}) {
+    write_rounded_copy(temp / "source", temp / "copy", tiny_plan(model), variant, {8, 4},
+                       {.threads = threads, .memory = memory});
+    const std::string copy = read_file(temp / "copy/model.safetensors");
+    const auto found = tensors_of(copy, model);
+    for (const TestTensor& tensor : tiny_tensors(model)) {
+      const std::string& bytes = found.at(tensor.name);
+      if (tensor.name.find("experts") == std::string::npos) {
+        EXPECT_EQ(bytes, tensor.bytes) << tensor.name;
+        continue;
+      }
+      const std::uint64_t columns = tensor.shape[1];
+      std::vector<double> weights(32), rounded(32);
+      for (std::uint64_t row = 0; row < tensor.shape[0]; ++row) {
+        const std::uint64_t at = row * columns + row % (columns / 32) * 32;
+        for (std::uint64_t i = 0; i < 32; ++i) weights[i] = value_at(tensor.bytes, at + i);
+        variant.apply(weights, {8, 4}, rounded);
+        for (std::uint64_t i = 0; i < 32; ++i)
+          ASSERT_EQ(value_at(bytes, at + i), bf16_to_float(float_to_bf16(static_cast<float>(rounded[i]))))
+              << tensor.name << ", row " << row;
+      }
+    }
+    EXPECT_TRUE(first.empty() || copy == first);
+    first = copy;
+    fs::remove_all(temp / "copy");
+  }
+}
+
 TEST(RoundedCopy, LeavesNothingBehindWhenItFails) {
   const TempDirectory temp;
   write_tiny_model(temp / "source", {});

@@ -117,6 +117,7 @@ UnpackResult unpack(const std::string& store, const std::string& target, const U
         .fix("keep the model directory, or download it again");
   }
   check_outside(target, store);
+  if (options.check_memory) options.check_memory(least_restore_memory(manifest));
   UnpackResult result;
   for (const StoredSource& source : manifest.sources) {
     result.bytes += source.size;
@@ -146,11 +147,7 @@ UnpackResult unpack(const std::string& store, const std::string& target, const U
       if (!source.weights) copy(store + "/" + std::string(kFilesDirectory) + "/" + source.path, source, sink);
     }
     restore_weights(store, manifest,
-                    {.threads = options.threads,
-                     .isa = options.isa,
-                     .memory = options.memory,
-                     .check_memory = options.check_memory},
-                    sink);
+                    {.threads = options.threads, .isa = options.isa, .memory = options.memory}, sink);
     sync_tree(partial.path());
     partial.publish(kUnpackMarker);
   } catch (...) {

@@ -13,7 +13,7 @@ namespace sluice::store {
 struct UnpackOptions {
   unsigned threads = 0;       // threads that decode; 0: one for every CPU
   Isa isa = best_isa();       // for merging words
-  Bytes memory = 512 * kMiB;  // and check_memory: as in RestoreOptions
+  Bytes memory = 512 * kMiB;  // for buffers; least_restore_memory() is taken unless check_memory refuses it
   MemoryCheck check_memory{};
   // Both are called on the thread that called unpack().
   std::function<void(Bytes done, Bytes total)> on_progress{};
