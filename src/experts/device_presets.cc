@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/setting.h"
+#include "base/unknown_name.h"
 #include "experts/prefetch/prefetch.h"
 
 namespace sluice::experts {
@@ -139,13 +140,26 @@ void check_runs(const DevicePreset& preset) {
   if (preset.missing.empty()) return;
   throw Error(ErrorKind::kUsage, "this preset cannot run: " + std::string(preset.missing))
       .in(Setting::kPreset)
-      .found(std::string(preset.name));
+      .expected("a preset that `sluice run " + Setting::kHelp + "` lists")
+      .found(std::string(preset.name))
+      .fix("name another");
 }
+
+namespace {
+
+bool runs(const DevicePreset& preset) { return preset.missing.empty(); }
+
+}  // namespace
 
 bool is_device_preset(std::string_view name) { return device_preset_named(name) != nullptr; }
 
 const Preset& host_preset(std::string_view name) {
-  return is_device_preset(name) ? usual_preset() : find_preset(name);
+  if (is_device_preset(name)) return usual_preset();
+  const auto found = std::ranges::find(presets(), name, &Preset::name);
+  if (found != presets().end()) return *found;
+  std::vector<std::string> known = names_in(presets());
+  for (std::string& preset : names_in(kPresets, runs)) known.push_back(std::move(preset));
+  throw unknown_name(Setting::kPreset, name, known);
 }
 
 const DevicePreset& find_device_preset(std::string_view name) {
@@ -153,13 +167,7 @@ const DevicePreset& find_device_preset(std::string_view name) {
     check_runs(*found);
     return *found;
   }
-  std::string known;
-  for (const DevicePreset& preset : kPresets)
-    if (preset.missing.empty()) known += (known.empty() ? "" : ", ") + std::string(preset.name);
-  throw Error(ErrorKind::kUsage, "unknown name")
-      .in(Setting::kPreset)
-      .expected("one of " + known)
-      .found("\"" + std::string(name) + "\"");
+  throw unknown_name(Setting::kPreset, name, names_in(kPresets, runs));
 }
 
 }  // namespace sluice::experts

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/setting.h"
+#include "base/unknown_name.h"
 #include "experts/cache/cache_policies.h"
 #include "experts/placement/placement.h"
 #include "experts/prefetch/prefetch.h"
@@ -264,17 +265,12 @@ constexpr Preset kPresets[] = {
 
 template <class Policy>
 const Policy& find(std::span<const Policy> table, Setting setting, std::string_view name) {
-  std::string known;
   for (const Policy& policy : table) {
     if (policy.name == name) return policy;
     if constexpr (requires { policy.alias; })
       if (!policy.alias.empty() && policy.alias == name) return policy;
-    known += (known.empty() ? "" : ", ") + std::string(policy.name);
   }
-  throw Error(ErrorKind::kUsage, "unknown name")
-      .in(setting)
-      .expected("one of " + known)
-      .found("\"" + std::string(name) + "\"");
+  throw unknown_name(setting, name, names_in(table));
 }
 
 }  // namespace
@@ -305,6 +301,7 @@ const Preset& find_preset(std::string_view name) { return find(presets(), Settin
 void CacheConfig::validate() const {
   if (keep.empty() || !is_legal(keep)) {
     throw Error(ErrorKind::kUsage, "a cache cannot keep this set of parts")
+        .in(Setting::kKeep)
         .expected("full, sm, exp, sm + exp, msb or msb + lsb")
         .found("bits " + std::to_string(keep.bits()));
   }
@@ -314,13 +311,16 @@ void CacheConfig::validate() const {
 }
 
 void WorkloadConfig::validate() const {
-  const auto refuse = [](const char* expected) {
+  const auto refuse = [](const char* expected, const std::string& found) {
     throw Error(ErrorKind::kUsage, "a cache cannot follow the work of experts by these rules")
-        .expected(expected);
+        .in(Setting::kCache)
+        .expected(expected)
+        .found(found);
   };
-  if (window.steps == 0 || score_iterations == 0) refuse("a window of at least one step");
-  if (!(ema.gamma >= 0 && ema.gamma < 1)) refuse("a weight of the past from 0 to below 1");
-  if (!(ema.ratio >= 1)) refuse("a ratio of at least 1");
+  if (window.steps == 0 || score_iterations == 0) refuse("a window of at least one step", "0");
+  if (!(ema.gamma >= 0 && ema.gamma < 1))
+    refuse("a weight of the past from 0 to below 1", std::to_string(ema.gamma));
+  if (!(ema.ratio >= 1)) refuse("a ratio of at least 1", std::to_string(ema.ratio));
 }
 
 std::unique_ptr<Cache> make_cache(std::string_view name, const CacheConfig& config) {
@@ -329,6 +329,8 @@ std::unique_ptr<Cache> make_cache(std::string_view name, const CacheConfig& conf
   if (policy.oracle && config.future == nullptr) {
     throw Error(ErrorKind::kUsage, std::string(name) + " must know all requests beforehand")
         .in(Setting::kCache)
+        .expected("a cache that does not know the future")
+        .found(name)
         .fix("use it in a replay: sluice lab evict");
   }
   return policy.make(config);

@@ -11,6 +11,7 @@
 #include "base/duration.h"
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/setting.h"
 #include "base/stop_request.h"
 #include "base/text_table.h"
 #include "base/wrapped_text.h"
@@ -407,6 +408,9 @@ std::string changes_text(const Comparison& comparison, std::size_t columns) {
 
 }  // namespace
 
+// Columns of the table, the first to be left out first: found in, CPU/token, least and most speed, TTFT.
+constexpr std::size_t kDispensable[] = {9, 7, 2, 3};
+
 std::string table_text(const Comparison& comparison, std::size_t columns) {
   std::vector<std::vector<std::string>> rows = {{"preset", "tok/s", "(least-most)", "TTFT", "read/token",
                                                  "in vain", "hits", "CPU/token", "peak", "found in"}};
@@ -423,7 +427,12 @@ std::string table_text(const Comparison& comparison, std::size_t columns) {
   }
   const auto line = [&](const std::string& words) { return wrapped_text(words, columns) + '\n'; };
   const std::size_t runs = comparison.contenders.front().runs.size();
-  return text_table(rows, columns) +
+  const MainColumns shown = main_columns(rows, columns, kDispensable);
+  const bool narrow = !shown.left_out.empty();
+  return text_table(shown.rows, columns) +
+         (narrow ? line(fmt::format("left out: {}; a wider terminal and {} have them",
+                                    fmt::join(shown.left_out, ", "), flag(Setting::kJson)))
+                 : "") +
          line(fmt::format("budget {}, {} thread{}, {} run{} each in turns; medians; texts {}",
                           format_bytes(comparison.budget), comparison.threads,
                           comparison.threads == 1 ? "" : "s", runs, runs == 1 ? "" : "s",
@@ -435,7 +444,8 @@ std::string table_text(const Comparison& comparison, std::size_t columns) {
          line(
              "in vain: what was read ahead beside read/token, and then not needed; hits: experts that needed "
              "no "
-             "demand read, prefetched ones among them; found in: what the cache held") +
+             "demand read, prefetched ones among them" +
+             std::string(narrow ? "" : "; found in: what the cache held")) +
          changes_text(comparison, columns) +
          (comparison.device.empty() ? "" : clocks_table(comparison, columns));
 }

@@ -105,8 +105,9 @@ void print_tables(const engine::Calibration& calibration) {
   }
 }
 
-[[noreturn]] void refuse(Setting setting, const std::string& why, const std::string& fix) {
-  throw Error(ErrorKind::kUsage, why).in(setting).fix(fix);
+[[noreturn]] void refuse(Setting setting, const char* why, const std::string& expected,
+                         const std::string& found, const std::string& fix) {
+  throw Error(ErrorKind::kUsage, why).in(setting).expected(expected).found(found).fix(fix);
 }
 
 void calibrate(const Options& options) {
@@ -117,15 +118,17 @@ void calibrate(const Options& options) {
     for (const auto& [setting, value] : others)
       if (!value.empty())
         refuse(setting, "a residual is measured with one model, and at once",
-               "leave it out, or leave " + Setting::kResidual + " out");
+               Setting::kResidual + " without it", "both", "leave out one of the two");
     return calibrate_residual(
         flags, {options.file, options.output, options.tokens.value_or(kResidualTokens), options.window});
   }
   if (options.reference.empty())
     refuse(Setting::kReference, "losses are measured against the model that the store was packed from",
-           "name it, or give " + Setting::kResidual + " for prefetching");
+           Setting::kReference + " MODEL", "neither it nor " + Setting::kResidual,
+           "name that model, or give " + Setting::kResidual + " to measure for prefetching");
   if (!options.output.empty())
-    refuse(Setting::kOut, "the losses of a store are kept in the store", "leave it out");
+    refuse(Setting::kOut, "the losses of a store are kept in the store", "no file", options.output,
+           "leave " + Setting::kOut + " out");
   if (!store::looks_like_store(flags.model))
     throw Error(ErrorKind::kUnsupported, "only a store in slices has losses to calibrate")
         .in(flags.model)
@@ -148,12 +151,14 @@ void calibrate(const Options& options) {
     throw Error(ErrorKind::kUsage, "a window leaves no token to score behind its prompt")
         .in(Setting::kCtx)
         .expected(fmt::format("at least {}", settings.windows.prompt + 2))
-        .found(std::to_string(settings.windows.window));
+        .found(std::to_string(settings.windows.window))
+        .fix("raise " + Setting::kCtx + ", or lower " + Setting::kPrefill);
   if (settings.windows.window > open.model.config.max_positions)
     throw Error(ErrorKind::kUsage, "windows are longer than the model's context")
         .in(Setting::kCtx)
         .expected(fmt::format("at most {}", open.model.config.max_positions))
-        .found(std::to_string(settings.windows.window));
+        .found(std::to_string(settings.windows.window))
+        .fix("give a smaller " + Setting::kCtx);
   check_output();
   settings.engine = engine_options(flags);
   settings.engine.positions = settings.windows.window;

@@ -25,6 +25,7 @@
 #include "experts/routing/slice_names.h"
 #include "flags/number_range.h"
 #include "flags/output_path.h"
+#include "flags/slice_bits_flag.h"
 #include "flags/slice_effects.h"
 #include "flags/split_list.h"
 #include "lab/machine/machine_replay.h"
@@ -62,7 +63,8 @@ lab::SlicedModel model_of(const std::string& shape, const trace::TraceHeader& he
       .in(Setting::kShape)
       .expected(known + "a model's directory, or its config.json")
       .found(
-          fmt::format("{} sparse layers of {} experts, top {}", header.layers, header.experts, header.top_k));
+          fmt::format("{} sparse layers of {} experts, top {}", header.layers, header.experts, header.top_k))
+      .fix("give " + Setting::kShape + " with the model that was recorded");
 }
 
 // All settings except memory and slices, by the rules of the engine.
@@ -75,7 +77,8 @@ lab::MachineReplaySettings settings_of(const MachineRequest& request, const Mach
     throw Error(ErrorKind::kUsage, "this preset is for models without slices")
         .in(Setting::kPreset)
         .expected("slicemoe")
-        .found(request.preset);
+        .found(request.preset)
+        .fix("name slicemoe, or leave " + Setting::kPreset + " out");
   options.router = flags.router;
   options.cache = request.cache;
   if (request.preset.empty() && options.precision == experts::PrecisionMode::kFull)
@@ -271,7 +274,9 @@ void machine_replay(const MachineRequest& request, const MachineFlags& flags, co
       throw Error(ErrorKind::kUsage, "a replay on a modelled machine needs " + Setting::kMachine + " and " +
                                          Setting::kMemoryExperts)
           .in(setting)
-          .expected(expected);
+          .expected(expected)
+          .found("none")
+          .fix("give it, too");
   };
   need(flags.machine, Setting::kMachine, "slicemoe, or a JSON file");
   need(request.memories, Setting::kMemoryExperts, "a size (1.8GB)");
@@ -281,18 +286,15 @@ void machine_replay(const MachineRequest& request, const MachineFlags& flags, co
   for (const std::string& memory : split_list(request.memories, Setting::kMemoryExperts))
     for (const std::string& text :
          split_list(flags.slices.empty() ? "8/4" : flags.slices, Setting::kSlices)) {
-      const std::optional<codec::SliceBits> bits = codec::parse_slice_bits(text);
-      if (!bits)
-        throw Error(ErrorKind::kUsage, "no such slices")
-            .in(Setting::kSlices)
-            .expected("8/4, 6/3 or 4/2")
-            .found("\"" + text + "\"");
-      rows.push_back({*bits, common, {}});
+      rows.push_back({slice_bits_flag(text), common, {}});
       rows.back().settings.memory = parse_size(memory, Setting::kMemoryExperts);
     }
   if (!request.decisions.empty() && rows.size() != 1)
     throw Error(ErrorKind::kUsage, "one log holds the decisions of one memory and one pair of slices")
-        .in(Setting::kDecisions);
+        .in(Setting::kDecisions)
+        .expected("one replay")
+        .found(std::to_string(rows.size()))
+        .fix("name one memory and one pair of slices, or leave " + Setting::kDecisions + " out");
   if (!request.decisions.empty()) check_new_file(request.decisions);
 
   const std::unique_ptr<trace::RoutingTrace> trace = trace::open_trace(request.trace);

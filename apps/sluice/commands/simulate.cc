@@ -193,7 +193,8 @@ void check_whole(const SliceFlags& flags) {
     throw Error(ErrorKind::kUsage, "only experts in slices have two precisions")
         .in(Setting::kPrecision)
         .expected(Setting::kCache + " slice-lru, or " + Setting::kMachine)
-        .found(flags.precision);
+        .found(flags.precision)
+        .fix("give what the flag needs, or leave " + Setting::kPrecision + " out");
   engine::EngineOptions replayed;  // whatever the flags say
   replayed.router = "exact";
   replayed.cache = "lru";
@@ -224,13 +225,16 @@ void run_slices(const Options& options) {
     throw Error(ErrorKind::kUsage, "a cache of slices takes its capacity in bytes")
         .in(Setting::kCapacity)
         .expected("a size (4GiB)")
-        .found(options.capacities);
+        .found(options.capacities)
+        .fix("give one size");
   engine::EngineOptions chosen;
   set_slice_options(options.slices, chosen);
   if (chosen.precision == experts::PrecisionMode::kFull)
     throw Error(ErrorKind::kUsage, "a replay of slices needs a precision")
         .in(Setting::kPrecision)
-        .expected("high, low or dbsc");
+        .expected("high, low or dbsc")
+        .found("none")
+        .fix("give " + Setting::kPrecision + " dbsc, or as the model was run");
   // The recorded run's choices stay, so a limit serves only the account.
   chosen.router = "exact";
   chosen.cache = "slice-lru";
@@ -332,7 +336,8 @@ bool is_hybrid(const Options& options) {
                 "a replay with a device takes the routing as it was recorded, or routes by smoe")
         .in(Setting::kRouter)
         .expected("exact or smoe")
-        .found(options.machine.router);
+        .found(options.machine.router)
+        .fix("name one of these, or leave " + Setting::kRouter + " out");
   return true;
 }
 
@@ -365,6 +370,8 @@ void check_timed(const Options& options) {
     throw Error(ErrorKind::kUsage,
                 "a timed replay takes " + Setting::kPreset + " and " + Setting::kMemoryExperts)
         .in(asks_for_times(timed))
+        .expected("a timed replay alone")
+        .found("flags of a replay of caches, too")
         .fix("leave out " + Setting::kCache + ", " + Setting::kCapacity + ", " + Setting::kPools + " and " +
              Setting::kDecisions);
 }
@@ -391,6 +398,8 @@ void run(const Options& options) {
       throw Error(ErrorKind::kUsage,
                   "a replay on a modelled machine has one cache of " + Setting::kMemoryExperts)
           .in(Setting::kMachine)
+          .expected(Setting::kMemoryExperts + " and none of the other sizes")
+          .found("flags of another kind of replay")
           .fix("leave out " + Setting::kCapacity + ", " + Setting::kScope + ", " + Setting::kPools + " and " +
                Setting::kProfile);
     if (!options.timed.ranks_of.empty()) throw ranks_without_effect("a replay on a machine without a device");
@@ -408,6 +417,7 @@ void run(const Options& options) {
                 "only a replay on a machine or with a device asks which tokens are prompts")
         .in(Setting::kPrefill)
         .expected(Setting::kMachine + " or " + Setting::kDeviceSlots)
+        .found("neither")
         .fix("leave " + Setting::kPrefill + " out, or name a machine");
   if (options.timed.asked()) {
     check_timed(options);
@@ -419,13 +429,16 @@ void run(const Options& options) {
     throw Error(ErrorKind::kUsage, "nothing to replay the trace through")
         .in(Setting::kCache)
         .expected(Setting::kCache + " and " + Setting::kCapacity + "; or " + Setting::kProfile + ", " +
-                  Setting::kPreset + " and " + Setting::kMemoryExperts);
+                  Setting::kPreset + " and " + Setting::kMemoryExperts)
+        .found("neither")
+        .fix("name a cache and its capacity: " + Setting::kCache + " lru " + Setting::kCapacity + " 64");
   if (by_slices) {
     if (caches.size() > 1)
       throw Error(ErrorKind::kUsage, "slices and whole experts are not replayed together")
           .in(Setting::kCache)
           .expected("slice-lru alone")
-          .found(options.caches);
+          .found(options.caches)
+          .fix("replay them one after the other");
     return run_slices(options);
   }
   const bool pooled =
@@ -434,13 +447,17 @@ void run(const Options& options) {
       std::ranges::none_of(caches, [](const auto& name) { return experts::find_cache(name).pooled; }))
     throw Error(ErrorKind::kUsage, "none of these caches has pools")
         .in(Setting::kPools)
-        .found(options.caches);
+        .expected(Setting::kCache + " zip-pools")
+        .found(options.caches)
+        .fix("name that cache, or leave " + Setting::kPools + " out");
   const bool by_slots = options.capacities.empty() && pooled && !options.pools.empty();
   if (options.capacities.empty() && !by_slots)
     throw Error(ErrorKind::kUsage, "the caches have no capacity")
         .in(Setting::kCapacity)
         .expected(pooled ? "experts (64), a size (4GiB), or " + Setting::kPools + " alone"
-                         : "experts (64) or a size (4GiB)");
+                         : "experts (64) or a size (4GiB)")
+        .found("none")
+        .fix("give " + Setting::kCapacity);
   const std::vector<std::string> capacities =
       by_slots ? std::vector<std::string>{"-"} : split_list(options.capacities, Setting::kCapacity);
   std::vector<Row> rows;
@@ -460,7 +477,10 @@ void run(const Options& options) {
     }
   if (!options.decisions.empty() && rows.size() != 1)
     throw Error(ErrorKind::kUsage, "one log holds the decisions of one cache of one capacity")
-        .in(Setting::kDecisions);
+        .in(Setting::kDecisions)
+        .expected("one replay")
+        .found(std::to_string(rows.size()))
+        .fix("name one cache and one capacity, or leave " + Setting::kDecisions + " out");
   if (!options.decisions.empty()) check_new_file(options.decisions);
   const Bytes expert_bytes =
       options.expert_bytes.empty() ? 0 : parse_size(options.expert_bytes, Setting::kExpertBytes);

@@ -49,7 +49,8 @@ void check_shape(const trace::TraceHeader& header, const engine::ProfiledModel& 
   throw Error(ErrorKind::kInvalid, "trace and profile are of different models")
       .in(path)
       .expected(expected + ", as the profile")
-      .found(found);
+      .found(found)
+      .fix("measure the model that was recorded: sluice profile");
 }
 
 lab::PipelineCosts costs_of(const engine::Profile& profile, const TimedFlags& flags) {
@@ -173,15 +174,18 @@ void add_timed_flags(Command& command, TimedFlags& flags) {
 }
 
 void timed_replay(const TimedRequest& request, const TimedFlags& flags) {
-  const auto need = [](const std::string& value, Setting setting) {
+  const auto need = [](const std::string& value, Setting setting, const char* expected) {
     if (value.empty())
       throw Error(ErrorKind::kUsage, "a timed replay needs " + Setting::kProfile + ", " + Setting::kPreset +
                                          " and " + Setting::kMemoryExperts)
-          .in(setting);
+          .in(setting)
+          .expected(expected)
+          .found("none")
+          .fix("give it, too");
   };
-  need(flags.profile, Setting::kProfile);
-  need(flags.presets, Setting::kPreset);
-  need(flags.memories, Setting::kMemoryExperts);
+  need(flags.profile, Setting::kProfile, "a file of `sluice profile`");
+  need(flags.presets, Setting::kPreset, "presets (auto,z-C)");
+  need(flags.memories, Setting::kMemoryExperts, "a size (8GiB)");
   std::vector<std::string> presets;
   if (flags.presets == "all") {
     for (const experts::Preset& preset : experts::presets())

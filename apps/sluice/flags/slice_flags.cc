@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/setting.h"
+#include "base/unknown_name.h"
 #include "engine/plan/calibration.h"
 #include "experts/registry.h"
 #include "experts/routing/slice_names.h"
@@ -32,12 +33,14 @@ void read_share(Setting setting, const std::string& text, Number& value, Bare ba
     throw Error(ErrorKind::kUsage, "value out of range")
         .in(setting)
         .expected("a share from 0 to 1, or 0% to 100%")
-        .found("\"" + text + "\"");
+        .found("\"" + text + "\"")
+        .fix("give such a share, or leave the flag out");
   if (bare == Bare::kBelowOne && !percent && number == 1)
     throw Error(ErrorKind::kUsage, "may mean 1 % or all of it")
         .in(setting)
         .expected("1% or 100%")
-        .found("\"" + text + "\"");
+        .found("\"" + text + "\"")
+        .fix("write it with its percent sign");
   value = number;
 }
 
@@ -180,14 +183,12 @@ void set_smoe_rules(const SliceFlags& flags, experts::SmoeRules& rules) {
       throw Error(ErrorKind::kUsage, "not a number")
           .in(Setting::kAlpha)
           .expected("a number of at least 0, such as 0.25")
-          .found("\"" + flags.alpha + "\"");
+          .found("\"" + flags.alpha + "\"")
+          .fix("give such a number, or leave " + Setting::kAlpha + " out");
     rules.validate();
   }
   if (!flags.merge.empty() && flags.merge != "on" && flags.merge != "off")
-    throw Error(ErrorKind::kUsage, "unknown name")
-        .in(Setting::kMerge)
-        .expected("on or off")
-        .found("\"" + flags.merge + "\"");
+    throw unknown_name(Setting::kMerge, flags.merge, {"on", "off"});
   rules.merge = flags.merge != "off";
   if (!flags.renorm.empty()) rules.renorm = experts::smoe_renorm(flags.renorm);
   if (!flags.resident.empty()) rules.resident = experts::smoe_resident(flags.resident);
@@ -211,10 +212,7 @@ void set_slice_options(const SliceFlags& flags, engine::EngineOptions& options) 
   if (flags.low_view == "amat-center")
     options.low_view = codec::SliceView::kCenter;
   else if (!flags.low_view.empty() && flags.low_view != "amat")
-    throw Error(ErrorKind::kUsage, "unknown name")
-        .in(Setting::kLowView)
-        .expected("amat or amat-center")
-        .found("\"" + flags.low_view + "\"");
+    throw unknown_name(Setting::kLowView, flags.low_view, {"amat", "amat-center"});
   if (!flags.activations.empty()) options.activations = engine::parse_activations(flags.activations);
   if (!flags.constraint.empty()) options.constraint = experts::constraint_mode(flags.constraint);
   read_share(Setting::kMissRate, flags.miss_rate, options.limits.limit, Bare::kBelowOne);

@@ -103,6 +103,7 @@ void check_measured(const EngineOptions& options) {
   const auto refuse = [](const char* message, const std::string& found) {
     return Error(ErrorKind::kUsage, message)
         .in(Setting::kMaxLoss)
+        .expected("neither " + Setting::kKv + " int8 nor " + Setting::kLowView + " amat-center")
         .found(found)
         .fix("leave one of the two out");
   };

@@ -43,7 +43,7 @@ template class Named<experts::PlacementPolicy>;
 NamedPreset::NamedPreset(std::string_view name) {
   if (name.empty()) return;
   device_ = experts::device_preset_named(name);
-  if (device_ == nullptr) host_ = &experts::find_preset(name);
+  if (device_ == nullptr) host_ = &experts::host_preset(name);
 }
 
 bool NamedPreset::is_chosen() const { return device_ != nullptr || !host().usual; }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/setting.h"
 
 namespace sluice::experts {
 
@@ -29,6 +30,7 @@ double together(double both, double precision, double routing) {
 LossGuard::LossGuard(const LossContract& contract) : contract_(contract) {
   if (!(contract.limit >= 0) || !std::isfinite(contract.limit))
     throw Error(ErrorKind::kUsage, "the limit on the loss is out of range")
+        .in(Setting::kMaxLoss)
         .expected("a share of at least 0")
         .found(std::to_string(contract.limit));
 }

@@ -49,15 +49,18 @@ void check(const RoutedSteps& steps, const SlicedModel& model, const MachineRepl
     throw Error(ErrorKind::kInvalid, "the trace was recorded from another model")
         .in(Setting::kShape)
         .expected(expected + ", as " + model.name())
-        .found(found);
+        .found(found)
+        .fix("give " + Setting::kShape + " with the model that was recorded");
   if (!steps.logits && experts::find_router(settings.router).lossy)
     throw Error(ErrorKind::kUsage, "this router needs the logits of all experts, and the trace has none")
         .in(Setting::kRouter)
+        .expected("a trace with router logits, as sluice trace writes it")
         .found(settings.router)
         .fix("use the router exact, or a trace of `sluice trace`");
   if (!steps.logits && experts::find_cache(settings.cache).scores == experts::CacheScores::kAll)
     throw Error(ErrorKind::kUsage, "this cache goes by the scores of all experts, and the trace has none")
         .in(Setting::kCache)
+        .expected("a trace with router logits, as sluice trace writes it")
         .found(settings.cache)
         .fix("use the cache slice-lru or lru, or a trace of `sluice trace`");
   if (settings.memory < settings.bytes.of(experts::least_parts(settings.precision.mode)))

@@ -219,12 +219,15 @@ std::unique_ptr<System> make_system(std::uint32_t layers, std::uint32_t experts,
   if (preset.sliced())
     throw Error(ErrorKind::kUsage, "this preset is for models in slices, which have no timed replay")
         .in(Setting::kPreset)
-        .found(settings.preset);
+        .expected("a preset for whole experts")
+        .found(settings.preset)
+        .fix("name another, or replay it on a machine: " + Setting::kMachine + " slicemoe");
   if (preset.synchronous) return std::make_unique<Synchronous>(preset, layers, costs, settings);
   if (preset.whole_layers) return std::make_unique<WholeLayers>(preset, layers, experts, costs, settings);
   if (experts::find_cache(preset.cache).pooled != settings.pools.has_value())
     throw Error(ErrorKind::kUsage, settings.pools ? "this preset has no pools" : "this preset needs pools")
         .in(Setting::kPreset)
+        .expected(settings.pools ? "a preset with the cache zip-pools" : "slots of its pools")
         .found(settings.preset);
   return std::make_unique<Scheduled>(preset, layers, costs, settings);
 }

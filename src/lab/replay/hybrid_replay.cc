@@ -59,17 +59,20 @@ void check(const HybridSettings& settings, const RoutedSteps& steps) {
     throw Error(ErrorKind::kUsage, "which experts a device's cache is asked about depends on what it holds")
         .in(Setting::kDeviceCache)
         .expected("a cache that does not know the future")
-        .found(settings.device_cache);
+        .found(settings.device_cache)
+        .fix("name another");
   for (const auto& [name, setting] :
        {std::pair(&settings.device_cache, Setting::kDeviceCache), {&settings.host.cache, Setting::kCache}})
     if (!steps.logits && experts::find_cache(*name).scores == experts::CacheScores::kAll)
       throw Error(ErrorKind::kUsage, "this cache goes by the scores of all experts, and the trace has none")
           .in(setting)
           .expected("a trace with router logits, as sluice trace writes it")
-          .found(*name);
+          .found(*name)
+          .fix("record one with sluice trace, or name another cache");
   if (cache.by_popularity && settings.workload.popularity.empty())
     throw Error(ErrorKind::kUsage, "this cache needs to know how often each expert is used")
         .in(Setting::kDeviceCache)
+        .expected(Setting::kRanksOf + " beside it")
         .found(settings.device_cache)
         .fix("name recorded routing of another text: " + Setting::kRanksOf + " FILE");
 }

@@ -33,6 +33,7 @@ void check_sizes(const trace::TraceSizes* sizes, const ReplaySettings& settings)
               .of(settings.keep) == 0)
         throw Error(ErrorKind::kUsage, "the model of this trace does not store experts in these parts")
             .in(Setting::kKeep)
+            .expected("parts that the trace has sizes of")
             .found(std::string(experts::parts_name(settings.keep)))
             .fix("keep them in full");
 }
@@ -42,6 +43,7 @@ void check_scores(const experts::CachePolicy& policy) {
   throw Error(ErrorKind::kUsage,
               "this cache goes by the router's scores, and this replay reads choices alone")
       .in(Setting::kCache)
+      .expected("a cache that goes by choices")
       .found(std::string(policy.name))
       .fix("replay both tiers: " + Setting::kMachine + " with " + Setting::kDeviceCache + " " +
            std::string(policy.name));
@@ -53,6 +55,7 @@ void check_pools(const experts::CachePolicy& policy, std::uint32_t layers, const
     throw Error(ErrorKind::kUsage,
                 policy.pooled ? "a cache with pools must be told their slots" : "this cache has no pools")
         .in(Setting::kPools)
+        .expected(policy.pooled ? Setting::kPools + " F,C,S,E" : "the cache zip-pools")
         .found(settings.cache)
         .fix(policy.pooled ? "give the slots of a layer as F,C,S,E; `sluice plan` chooses them"
                            : "leave " + Setting::kPools + " out");

@@ -39,7 +39,8 @@ std::vector<std::vector<double>> popularity_of(const std::string& path, const tr
     throw Error(ErrorKind::kInvalid, "the routing that says which experts are popular is of another model")
         .in(path)
         .expected(fmt::format("{} layers of {} experts", header.layers, header.experts))
-        .found(fmt::format("{} of {}", trace->header().layers, trace->header().experts));
+        .found(fmt::format("{} of {}", trace->header().layers, trace->header().experts))
+        .fix("record it from this model: sluice trace");
   std::vector<std::vector<double>> counts = trace::choice_counts(*trace, interrupted_or_unread);
   tell_played(path, trace->played());
   return counts;

@@ -50,7 +50,10 @@ RoutingOfRows::RoutingOfRows(const HybridRequest& request, const trace::TraceHea
     tell_played(request.ranks_of, text.played);
     if (text.layers != header.layers || text.experts != header.experts)
       throw Error(ErrorKind::kInvalid, "the routing that says which experts follow which is of another model")
-          .in(request.ranks_of);
+          .in(request.ranks_of)
+          .expected(fmt::format("{} layers of {} experts", header.layers, header.experts))
+          .found(fmt::format("{} of {}", text.layers, text.experts))
+          .fix("record it from this model: sluice trace");
     transitions_ = lab::count_transitions(text);
   }
 }

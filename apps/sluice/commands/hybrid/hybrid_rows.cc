@@ -30,7 +30,8 @@ std::vector<std::uint32_t> parse_numbers(const std::string& list, Setting settin
       throw Error(ErrorKind::kUsage, "this is no such number")
           .in(setting)
           .expected(fmt::format("numbers from {} to {}, with commas between them", least, kMost))
-          .found(fmt::format("\"{}\"", part));
+          .found(fmt::format("\"{}\"", part))
+          .fix("correct the entry");
     numbers.push_back(number);
   }
   return numbers;
