@@ -139,6 +139,7 @@ std::unique_ptr<engine::Engine> make_engine(const Contender& contender,
                                             engine::resolve(options, *contender.checkpoint, *contender.model),
                                             engine::generation_logit_rows(options.sequences));
   } catch (const Error& error) {
+    if (error.kind() == ErrorKind::kInterrupted) throw;  // whoever has the turn
     throw of_contender(contender.preset, error);
   }
 }
@@ -150,6 +151,7 @@ void check_one_model(const std::vector<Contender>& contenders, const CompareSett
   for (const Contender& it : contenders) identities.try_emplace(it.checkpoint, 0);
   if (identities.size() == 1) return;
   for (const Contender& it : contenders) {
+    stop_if(settings.interrupted);
     const engine::EngineOptions& options = it.options ? *it.options : settings.options;
     std::uint64_t& identity = identities.at(it.checkpoint);
     if (identity == 0) identity = engine::model_identity(*it.checkpoint, *it.model, options.fetch);
@@ -272,6 +274,7 @@ Comparison Comparer::run(const std::vector<Contender>& contenders, const Compare
       engine::EngineOptions options = contender.options.value_or(settings.options);
       if (!contender.options) options.preset = contender.preset;
       options.sequences = settings.requests.size();
+      options.stop = settings.interrupted;
       if (const std::optional<engine::Profile> known = profile(*contender.checkpoint)) {
         options.profile = known;
         options.profile_if_it_fits = true;

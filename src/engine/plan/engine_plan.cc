@@ -182,6 +182,7 @@ EnginePlan resolve(const EngineOptions& asked, const ModelFacts& facts) {
   plan.dense = options.dense;
   plan.profile = options.profile;
   plan.profile_if_it_fits = options.profile_if_it_fits;
+  plan.stop = options.stop;
   plan.ranks = options.ranks;
   plan.residual_name = options.residual_name;
   plan.seed = options.seed;

@@ -12,6 +12,7 @@
 
 #include "base/dtype.h"
 #include "base/machine/cpu.h"
+#include "base/stop_request.h"
 #include "codec/slices/sliced_matrix.h"
 #include "engine/plan/named_policy.h"
 #include "engine/plan/profile.h"
@@ -127,6 +128,8 @@ struct EngineOptions {
   std::vector<double> ranks;
   // Ignores a profile of another machine; otherwise such a profile is an error.
   bool profile_if_it_fits = false;
+  // Asked while an engine begins; Error(kInterrupted) if it says so.
+  StopRequest stop = {};
   std::uint64_t seed = 0;
   // Memory that observers of the run take (traces, decision logs), charged to `tables`.
   Bytes recording = 0;
