@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "base/setting.h"
-#include "experts/registry.h"
 #include "experts/routing/slice_names.h"
 
 namespace sluice::experts {
@@ -41,13 +40,13 @@ void check_loss_limit(const Combination& combination, const RouterPolicy* rule) 
 
 void check_device(const Combination& combination) {
   const bool has_device = !combination.device_cache.empty();
-  if (!has_device && !combination.placement.empty() && find_placement(combination.placement).needs_device) {
+  if (!has_device && !combination.placement.empty() && combination.placement->needs_device) {
     refuse("this placement computes experts on a device, and there is none", Setting::kPlacement,
-           "cpu, or " + Setting::kDevice + " beside it", std::string(combination.placement),
+           "cpu, or " + Setting::kDevice + " beside it", std::string(combination.placement.name()),
            "use the placement cpu, or add " + Setting::kDevice + " emulated");
   }
   if (!has_device) return;
-  const CachePolicy& cache = find_cache(combination.device_cache);
+  const CachePolicy& cache = *combination.device_cache;
   if (combination.family == Family::kSliced)
     refuse("a device takes whole experts, and this store has them in slices", Setting::kDevice,
            "experts that are stored whole or split", "a store in slices",
@@ -79,7 +78,7 @@ void check_tiers(const Combination& combination, const CachePolicy& cache) {
 // `prefetch` may be that of the host or of a device.
 void check_prefetch(const Combination& combination) {
   if (combination.prefetch.empty()) return;
-  const PrefetchPolicy& prefetch = find_prefetch(combination.prefetch);
+  const PrefetchPolicy& prefetch = *combination.prefetch;
   const std::string name(prefetch.name);
   if (prefetch.needs == PrefetchNeeds::kResidual && !combination.residual)
     refuse("this prefetch adds to gate inputs what they differ by on the average, which nothing has measured",
@@ -96,7 +95,7 @@ void check_prefetch(const Combination& combination) {
 
 void check_combination(const Combination& combination) {
   const bool sliced = combination.family == Family::kSliced;
-  const CachePolicy& cache = find_cache(combination.cache);
+  const CachePolicy& cache = *combination.cache;
   const std::string cache_name(cache.name);
   check_device(combination);
   check_tiers(combination, cache);
@@ -123,9 +122,9 @@ void check_combination(const Combination& combination) {
     refuse("the precision dbsc needs a cache that holds MSB and LSB slices separately", Setting::kCache,
            "slice-lru", cache_name, "use the cache slice-lru, or the precision high or low");
   }
-  if (sliced && !combination.scheduler.empty() && find_scheduler(combination.scheduler).by_costs) {
+  if (sliced && !combination.scheduler.empty() && combination.scheduler->by_costs) {
     refuse("this scheduler plans how planes and exponents are read and decoded, and slices need no decoding",
-           Setting::kScheduler, "serial or fifo", std::string(combination.scheduler),
+           Setting::kScheduler, "serial or fifo", std::string(combination.scheduler.name()),
            "use the scheduler serial or fifo");
   }
   if (sliced && combination.whole_layers) {
@@ -147,8 +146,8 @@ void check_combination(const Combination& combination) {
   }
 
   const RouterPolicy* rule = nullptr;  // the router that changes the selection
-  for (std::string_view name : combination.routers) {
-    const RouterPolicy& router = find_router(name);
+  for (const Named<RouterPolicy>& named : combination.routers) {
+    const RouterPolicy& router = *named;
     if (!router.lossy) continue;
     if (rule != nullptr && rule != &router) {
       refuse("a run can have only one selection rule", Setting::kRouter,

@@ -15,7 +15,7 @@ std::vector<std::unique_ptr<Residency>> make_host_caches(const HostCaches& cache
   std::vector<std::unique_ptr<Residency>> all;
   for (std::size_t i = 0; i < caches.count; ++i)
     all.push_back(
-        std::make_unique<Residency>(make_cache(caches.cache.name, caches.config), sizes, caches.capacity));
+        std::make_unique<Residency>(make_cache(caches.cache, caches.config), sizes, caches.capacity));
   return all;
 }
 

@@ -86,8 +86,8 @@ lab::MachineReplaySettings settings_of(const MachineRequest& request, const Mach
   const engine::PolicyPlan chosen = engine::choose_policies(options);
   check_effects(slices, options, chosen);
   lab::MachineReplaySettings settings;
-  settings.router = chosen.router->name;
-  settings.cache = chosen.cache->name;
+  settings.router = chosen.router;
+  settings.cache = chosen.cache;
   settings.cache_aware = options.cache_aware;
   settings.smoe = options.smoe;
   settings.precision = chosen.precision;
@@ -124,13 +124,13 @@ Json phase_json(const lab::MachinePhase& phase) {
 Json row_json(const Row& row) {
   const lab::MachineReplayResult& result = row.result;
   const lab::MachineReplaySettings& settings = row.settings;
-  const experts::RouterRules rules = experts::find_router(settings.router).rules;
+  const experts::RouterRules rules = settings.router->rules;
   return {{"slices", codec::slice_bits_text(row.bits)},
           {"memory", settings.memory},
           {"msb_bytes", settings.bytes.msb},
           {"lsb_bytes", settings.bytes.lsb},
-          {"cache", settings.cache},
-          {"router", settings.router},
+          {"cache", settings.cache.name()},
+          {"router", settings.router.name()},
           {"precision", experts::precision_name(settings.precision.mode)},
           {"constraint", experts::constraint_name(settings.constraint.mode)},
           {"miss_rate", keeps_limit(settings.constraint.mode) ? Json(settings.constraint.limit) : Json()},
@@ -162,13 +162,12 @@ void print_table(const lab::RoutedSteps& steps, const lab::SlicedModel& model, c
                             model.layers(), model.experts(), model.top_k(), model.name(), prompts_text(steps),
                             rows[0].result.decode.steps));
   print_played(steps.played);
-  print_wrapped(
-      fmt::format("machine {}; router {}, precision {}, constraint {}, cache {}{}", machine.name,
-                  settings.router, experts::precision_name(settings.precision.mode),
-                  experts::constraint_name(settings.constraint.mode), settings.cache,
-                  experts::find_cache(settings.cache).sliced
-                      ? fmt::format(", warm-up {}", experts::initial_slices_name(settings.slices.initial))
-                      : ""));
+  print_wrapped(fmt::format("machine {}; router {}, precision {}, constraint {}, cache {}{}", machine.name,
+                            settings.router.name(), experts::precision_name(settings.precision.mode),
+                            experts::constraint_name(settings.constraint.mode), settings.cache.name(),
+                            settings.cache->sliced ? fmt::format(", warm-up {}", experts::initial_slices_name(
+                                                                                     settings.slices.initial))
+                                                   : ""));
   std::vector<std::vector<std::string>> table = {{"slices", "memory", "HBN %", "MSB %", "LSB %", "lost %",
                                                   "mJ/token", "Flash/read/write/compute mJ", "time/token",
                                                   "rest/compute/wait", "a prompt"}};
@@ -205,7 +204,7 @@ class DecisionFile {
   DecisionFile(const std::string& path, const lab::MachineReplaySettings& settings, const std::string& played)
       : file_(OutputFile::create(path)), unfinished_(path) {
     file_.write(experts::decision_heading(
-        {.cache = settings.cache,
+        {.cache = std::string(settings.cache.name()),
          .scope = "global",
          .capacity = settings.memory,
          .keep = experts::Part::kMsb | experts::Part::kLsb,

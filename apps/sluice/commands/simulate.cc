@@ -92,14 +92,14 @@ void parse_capacity(const std::string& text, lab::ReplaySettings& settings) {
 
 // Where no capacity is given, a cache with pools has room for its slots.
 void fill_slots(const Options& options, lab::ReplaySettings& settings) {
-  if (!experts::find_cache(settings.cache).pooled || options.pools.empty()) return;
+  if (!settings.cache->pooled || options.pools.empty()) return;
   settings.pools = parse_pool_slots(options.pools);
   settings.rules = options.rules;
 }
 
 Json result_json(const Row& row) {
   const lab::ReplayResult& result = row.result;
-  Json json = {{"cache", row.settings.cache},
+  Json json = {{"cache", row.settings.cache.name()},
                {"scope", row.settings.scope == lab::Scope::kLayer ? "layer" : "global"},
                {"capacity", row.settings.capacity},
                {"capacity_unit", row.settings.unit == lab::CapacityUnit::kBytes ? "bytes" : "experts"},
@@ -164,7 +164,8 @@ void print_table(const trace::RoutingTrace& trace, const lab::Requests& requests
   for (const Row& row : rows) {
     const lab::ReplayResult& result = row.result;
     table.push_back(
-        {row.settings.cache, row.capacity, fmt::format("{:.3f}", 100 * result.total.hit_rate()),
+        {std::string(row.settings.cache.name()), row.capacity,
+         fmt::format("{:.3f}", 100 * result.total.hit_rate()),
          result.decode.accesses == 0 ? "-" : fmt::format("{:.3f}", 100 * result.decode.hit_rate()),
          std::to_string(result.total.hits), std::to_string(result.total.misses()),
          std::to_string(result.evictions)});
@@ -175,7 +176,7 @@ void print_table(const trace::RoutingTrace& trace, const lab::Requests& requests
   const std::size_t most = std::min<std::size_t>(50, columns - std::min(columns - 1, kBeforeBar));
   for (const Row& row : rows) {
     if (row.settings.window == 0) continue;
-    print_output("\n{} {}: hit % by steps\n", row.settings.cache, row.capacity);
+    print_output("\n{} {}: hit % by steps\n", row.settings.cache.name(), row.capacity);
     for (const lab::ReplayWindow& window : row.result.windows) {
       const double rate = window.counts.hit_rate();
       print_output("  {:>8} … {:<8} {:>8.3f}  {}\n", window.first_step, window.first_step + window.steps - 1,

@@ -18,7 +18,7 @@
 #include "engine/plan/pool_plan.h"
 #include "engine/plan/profile.h"
 #include "experts/decision_log.h"
-#include "experts/registry.h"
+#include "experts/presets.h"
 #include "flags/number_range.h"
 #include "flags/split_list.h"
 #include "lab/machine/pipeline.h"
@@ -197,11 +197,10 @@ void timed_replay(const TimedRequest& request, const TimedFlags& flags) {
   std::vector<Row> rows;
   for (const std::string& memory : split_list(flags.memories, Setting::kMemoryExperts))
     for (const std::string& preset : presets) {
-      experts::find_preset(preset);
       Row row;
       row.preset = preset;
       row.memory = memory;
-      row.settings.preset = preset;
+      row.settings.preset = &experts::find_preset(preset);
       row.settings.memory = parse_size(memory, Setting::kMemoryExperts);
       row.settings.scope = request.scope == "layer" ? lab::Scope::kLayer : lab::Scope::kGlobal;
       row.settings.rules = request.rules;
@@ -230,7 +229,7 @@ void timed_replay(const TimedRequest& request, const TimedFlags& flags) {
     print_warning("{} was cut off; its last record is left out", request.trace);
 
   for (Row& row : rows) {
-    const experts::Preset& preset = experts::find_preset(row.preset);
+    const experts::Preset& preset = *row.settings.preset;
     row.settings.all_decode = header.format == "mrt";
     if (preset.sharing != experts::PoolSharing::kNone)
       row.settings.pools = engine::plan_pools(profile, {.shares = engine::shares_of(preset),

@@ -104,7 +104,7 @@ TEST(Calibration, ChoosesTheLargestThetaThatLeavesRoom) {
   const auto chosen = [](double most) {
     EngineOptions options;
     set_contract(made_up(), most, "c.json", options);
-    EXPECT_EQ(options.router, "cache-prior");
+    EXPECT_EQ(options.router.name(), "cache-prior");
     EXPECT_EQ(options.constraint, experts::ConstraintMode::kHard);
     EXPECT_EQ(options.slices.rules.lsb_miss, experts::LsbMiss::kFetch);
     EXPECT_NEAR(options.contract->limit, std::log1p(most), 1e-15);

@@ -11,6 +11,7 @@
 #include "engine/plan/options.h"
 #include "experts/core/part_rules.h"
 #include "experts/device_presets.h"
+#include "experts/presets.h"
 #include "experts/registry.h"
 
 namespace sluice::engine {

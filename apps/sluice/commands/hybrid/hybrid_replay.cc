@@ -50,7 +50,7 @@ std::vector<std::vector<double>> popularity_of(const std::string& path, const tr
 std::optional<trace::TraceSizes> set_host(const HybridHostFlags& flags, const trace::TraceHeader& header,
                                           std::vector<HybridRow>& rows) {
   lab::HybridHost host;
-  if (!flags.cache.empty()) host.cache = experts::find_cache(flags.cache).name;
+  if (!flags.cache.empty()) host.cache = flags.cache;
   host.by_layer = flags.scope == "layer";
   if (flags.keep == "packed") host.keep = experts::Part::kSm | experts::Part::kExp;
   if (!flags.pools.empty()) host.pools = parse_pool_slots(flags.pools);

@@ -42,7 +42,7 @@ RoutingOfRows::RoutingOfRows(const HybridRequest& request, const trace::TraceHea
                              const std::vector<HybridRow>& rows)
     : request_(request), batch_(std::ranges::max(rows, {}, &HybridRow::batch).batch) {
   for (const HybridRow& row : rows) {
-    const experts::PrefetchPolicy& policy = experts::find_prefetch(row.settings.prefetch);
+    const experts::PrefetchPolicy& policy = *row.settings.prefetch;
     if (policy.needs != experts::PrefetchNeeds::kTransitions || transitions_ || request.ranks_of.empty())
       continue;
     const lab::RoutedSteps text =
@@ -60,7 +60,7 @@ RoutingOfRows::RoutingOfRows(const HybridRequest& request, const trace::TraceHea
 
 const lab::RoutedSteps& RoutingOfRows::of(const HybridRow& row) {
   const experts::PredictorKind kind =
-      experts::find_prefetch(row.settings.prefetch).make({.transitions = transitions()})->predictor();
+      row.settings.prefetch->make({.transitions = transitions()})->predictor();
   auto [at, is_new] = steps_.try_emplace(kind);
   if (is_new) {
     at->second = lab::read_predicted_steps(
