@@ -164,9 +164,8 @@ TEST(MeasureDevice, AnEngineThatIsToldToStopBeginsNoMore) {
   const auto begin = [&](std::size_t times) {
     asked = 0;
     allowed = times;
-    return model.engine(kUnpaced, {}, [&](EngineOptions& options) {
-      options.stop = [&] { return asked++ == allowed; };
-    });
+    return model.engine(kUnpaced, {},
+                        [&](EngineOptions& options) { options.stop = [&] { return asked++ == allowed; }; });
   };
   EXPECT_NE(begin(100'000), nullptr);
   const std::size_t whole = asked;
