@@ -68,7 +68,8 @@ void Engine::Impl::make_profile() {
                    profile_->device->view == link_view()))
     return;
   measure_with([&](const MeasureTools& tools) {
-    profile_->device = measured_device(tools, {.repeats = kDeviceStartRepeats, .seed = plan_.seed, .stop = plan_.stop});
+    profile_->device =
+        measured_device(tools, {.repeats = kDeviceStartRepeats, .seed = plan_.seed, .stop = plan_.stop});
   });
 }
 
