@@ -765,9 +765,13 @@ TEST(CommandLine, ErrorsSayWhatWasExpectedAndFoundAndWhatToDo) {
        "int8, or "
        "exact, found int8 alone; give --slices, too, or leave --dense out"},
       {"run " + store + " -p a --max-loss 1%",
-       "--max-loss: what a loss costs is calibrated for stores in slices; expected a store of family sliced, "
-       "found " +
-           store + "; leave --max-loss out: this model loses nothing"},
+       "--max-loss: nobody has measured what this store loses; expected " + store +
+           "/sidecar/calibration.json, made for this store, found none; make it: sluice calibrate STORE -f "
+           "TEXT; or leave --max-loss out: this model loses nothing"},
+      {"run " + kModel + " -p a --max-loss 1%",
+       "--max-loss: what a loss costs is measured for packed stores, which keep it; expected a NAME.sluice "
+       "store, found " +
+           kModel + "; leave --max-loss out: this model loses nothing; or pack it"},
       {"run " + kModel + " -p a --device cuda",
        "--device: no such device can compute; expected none, emulated or emulated:KEY=VALUE,…, found "
        "\"cuda\"; "

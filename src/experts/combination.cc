@@ -18,8 +18,9 @@ namespace {
 // `rule` is the router that changes the selection; null if the selection is the model's own.
 void check_loss_limit(const Combination& combination, const RouterPolicy* rule) {
   if (combination.family != Family::kSliced) {
-    refuse("losses are calibrated only for models in slices", Setting::kMaxLoss, "a store of family sliced",
-           "a model without slices", "pack the model in slices, or leave " + Setting::kMaxLoss + " out");
+    if (rule == nullptr || rule->rules == RouterRules::kSmoe) return;
+    refuse("without slices, a limit on the loss counts the experts that the router smoe replaces",
+           Setting::kRouter, "smoe", std::string(rule->name), "leave " + Setting::kRouter + " out");
   }
   if (rule != nullptr &&
       (rule->rules != RouterRules::kLambda || combination.constraint != ConstraintMode::kHard)) {

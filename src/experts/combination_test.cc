@@ -132,7 +132,14 @@ TEST(Combination, Refused) {
               HasSubstr("counts replaced experts"));
   EXPECT_THAT(limited([](Combination& c) { c.constraint = ConstraintMode::kNone; }),
               HasSubstr("counts replaced experts"));
-  EXPECT_THAT(refusal({.routers = exact, .cache = "lru", .loss_limited = true}), HasSubstr("calibrated"));
+  // Without slices it counts what smoe replaces.
+  const Names smoe = {"smoe"};
+  EXPECT_EQ(refusal({.routers = exact, .cache = "lru", .loss_limited = true}), "");
+  EXPECT_EQ(refusal({.routers = smoe, .cache = "lru", .loss_limited = true}), "");
+  EXPECT_THAT(refusal({.routers = prior, .cache = "lru", .loss_limited = true}), HasSubstr("--router"));
+  EXPECT_THAT(refusal({.routers = played, .cache = "lru", .loss_limited = true}), HasSubstr("--router"));
+  EXPECT_THAT(limited([&](Combination& c) { c.routers = smoe, c.constraint = ConstraintMode::kNone; }),
+              HasSubstr("counts replaced experts"));
   const SlicesConfig skip{.rules = {.lsb_miss = LsbMiss::kSkip}};
   EXPECT_THAT(limited([&](Combination& c) { c.slices = &skip; }), HasSubstr("--lsb-miss"));
 }

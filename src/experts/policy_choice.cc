@@ -41,6 +41,7 @@ LayerPolicies make_policies(const PolicyChoice& choice, const ExpertSizes& sizes
     policies.constraint = std::make_unique<MissConstraint>(*choice.limits, sizes, policies.guard.get());
   RouterConfig router = choice.router_config;
   router.constraint = policies.constraint.get();
+  router.guard = policies.guard.get();
   policies.router = made(choice.router, router);
   policies.placement = made(choice.placement);
   if (choice.host) policies.residencies = make_host_caches(*choice.host, sizes);

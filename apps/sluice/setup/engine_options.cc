@@ -129,6 +129,7 @@ engine::EngineOptions engine_options(const EngineFlags& flags, UnusedRanks unuse
   find_popularity(chosen, unused_ranks, options);
   check_played(flags, *chosen.router);
   check_residual(flags, chosen, options);
+  find_smoe_losses(flags, chosen, options);
   check_effects(flags.slices, options, chosen);
   if (options.cache_bytes && !chosen.cache->keeps)
     throw Error(ErrorKind::kUsage, "this cache keeps nothing")

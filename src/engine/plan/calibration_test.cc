@@ -30,12 +30,12 @@ CalibrationPoint point(PrecisionMode precision, double theta, double amount, dou
 }
 
 Calibration made_up() {
-  Calibration calibration{.text_sha256 = std::string(64, 'a'),
-                          .tokens = 1000,
-                          .scored = 700,
-                          .windows = 4,
-                          .window = 256,
-                          .prompt = 64,
+  Calibration calibration{.text = {.sha256 = std::string(64, 'a'),
+                                   .tokens = 1000,
+                                   .scored = 700,
+                                   .windows = 4,
+                                   .window = 256,
+                                   .prompt = 64},
                           .activations = kernels::ActivationForm::kInt8,
                           .reference = "0123456789abcdef",
                           .perplexity = 40};

@@ -119,7 +119,7 @@ void complete(PolicyPlan& policies, Keep keep, const ModelFacts& facts) {
 
 PolicyPlan without_loss(PolicyPlan policies, const EngineOptions& options) {
   policies.contract->planned_low = 0;
-  policies.precision.mode = PrecisionMode::kHigh;
+  if (policies.precision.mode != PrecisionMode::kFull) policies.precision.mode = PrecisionMode::kHigh;
   policies.router = experts::Named<experts::RouterPolicy>("exact").row();
   policies.limits.mode = experts::ConstraintMode::kNone;
   policies.slices.warmup.rho = options.rho.value_or(experts::usual_rho(PrecisionMode::kHigh));

@@ -129,6 +129,18 @@ TEST(EnginePlan, UnderAContractHasPoliciesThatLoseNothingBesideThoseThatMay) {
   EXPECT_TRUE(plan.policies.depends_on_memory());
 }
 
+TEST(EnginePlan, UnderAContractExactWeightsHaveSmoeBesideExact) {
+  const EnginePlan plan = resolve(with([](EngineOptions& o) {
+                                    o.router = "smoe";
+                                    o.contract.emplace();
+                                  }),
+                                  kSplit);
+  EXPECT_EQ(plan.policies.router->name, "smoe");
+  ASSERT_TRUE(plan.where_all_fits);
+  EXPECT_EQ(plan.where_all_fits->router->name, "exact");
+  EXPECT_EQ(plan.where_all_fits->precision.mode, PrecisionMode::kFull);
+}
+
 // The setting that the refusal names; its text if it names none.
 std::string refused(const std::function<void(EngineOptions&)>& change, const ModelFacts& facts) {
   try {

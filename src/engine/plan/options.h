@@ -152,9 +152,11 @@ struct EngineOptions {
   std::shared_ptr<const experts::RoutingScript> script;
   experts::SlicesConfig slices;  // for slice-lru; rho, if unset, follows from …
   std::optional<double> rho;     // … this: 1 at high precision, 0 at low, else a half
-  // Limits the loss (cache-prior under the constraint hard, slices always fetched). Where memory holds all
-  // experts at high precision, only rounding loses anything.
+  // Limits the loss (in slices: cache-prior under the constraint hard, slices always fetched; of exact
+  // weights: smoe). Where memory holds all experts at high precision, only rounding loses anything.
   std::optional<experts::LossContract> contract;
+  // What the router's changes cost this model, for reports; empty: nobody has measured it.
+  std::optional<experts::LossModel> routing_losses;
   // Bytes of all expert caches together; empty: what the budget leaves, which differs slightly from start to
   // start. Error(kBudget) where the budget leaves less, unless less is enough; Error(kUsage) for bytes in
   // which no expert's least part fits.

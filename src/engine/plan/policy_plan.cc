@@ -134,6 +134,7 @@ PolicyPlan choose_policies(const EngineOptions& options, bool packed_states, boo
   plan.slices = options.slices;
   plan.slices.warmup.rho = options.rho.value_or(experts::usual_rho(precision));
   plan.contract = options.contract;
+  plan.routing_losses = options.routing_losses;
   plan.script = options.script;
   return plan;
 }
