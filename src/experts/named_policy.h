@@ -1,5 +1,5 @@
-// Policies by which a user or the source names them: rows of the registry. A name is looked up where it is put
-// into one of these, and nowhere later; one that stands in the source, when it is compiled.
+// Policies by which a user or the source names them: rows of the registry. A name is looked up where it is
+// put into one of these, and nowhere later; one that stands in the source, when it is compiled.
 #pragma once
 
 #include <concepts>

@@ -32,7 +32,8 @@ TEST(Named, IsTheRowOfItsNameOrNone) {
   EXPECT_TRUE(cache.empty());
 }
 
-// A literal is looked up when it is compiled. Of two types in one place only the first has such a name.
+// A literal is looked up when it is compiled. Where two types stand in one place, only the first has such a
+// name.
 template <class Policy>
 concept HasLru = requires {
   typename std::integral_constant<bool, Named<Policy>("lru").empty()>;

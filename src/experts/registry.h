@@ -1,6 +1,6 @@
-// Every policy of every kind, by its name on the command line: one line each in registry_rows.h. Tests iterate
-// over these tables, so that every policy is tested for the properties of its kind. The tables are constant:
-// thread-safe.
+// Every policy of every kind, by its name on the command line: one line each in registry_rows.h. Tests go
+// through these tables, so that every policy is tested for the properties of its kind. The tables are
+// constant: thread-safe.
 #pragma once
 
 #include <cstdint>

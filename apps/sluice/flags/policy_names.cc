@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/unknown_name.h"
+#include "experts/table_lookup.h"
 #include "flags/engine_flags.h"
 
 namespace sluice::app {
@@ -15,7 +16,7 @@ namespace {
 
 const experts::PrefetchPolicy& find_prefetch_of_model(const std::string& name) {
   const auto known = names_in(experts::prefetch_policies(), [](const auto& policy) { return runs(policy); });
-  const auto has_name = [&](const auto& policy) { return policy.name == name || policy.alias == name; };
+  const auto has_name = [&](const auto& policy) { return experts::is_named(policy, name); };
   const auto found = std::ranges::find_if(experts::prefetch_policies(), has_name);
   if (found == experts::prefetch_policies().end()) throw unknown_name(Setting::kPrefetch, name, known);
   if (runs(*found)) return *found;
