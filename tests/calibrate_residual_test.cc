@@ -116,7 +116,6 @@ TEST_F(CalibrateResidual, RefusesWhatCannotBe) {
   expect_refused("run " + kModel + " -p Once -n 2 --prefetch dali-residual", "calibrate MODEL --residual");
   expect_refused("calibrate " + kModel + kText, "-o FILE");
   expect_refused("calibrate " + kModel + kText + "-o x --reference " + kModel, "one model");
-  expect_refused("calibrate " + store() + " -f " + kModel + "/eval.txt", "--reference");
   expect_refused("calibrate " + kModel + " --residual -f " + kModel + "/eval.txt --tokens 100 --ctx 50 -o " +
                      file("short.bin"),
                  "too short");

@@ -572,7 +572,9 @@ TEST(CommandLine, NumbersOutOfRangeSayWhatIsExpectedAndFound) {
 // The text with single blanks between words, wherever its lines were broken.
 TEST(CommandLine, HelpListsTheInstructionSetsThatTheErrorLists) {
   const std::string error = sluice("version --isa bogus").err;
-  EXPECT_NE(error.find("auto scalar avx2 avx512 avx512_vbmi2 avx512_bf16 amx neon"), std::string::npos)
+  // What this CPU has, which is less than the help lists.
+  EXPECT_NE(error.find("auto, scalar"), std::string::npos) << error;
+  EXPECT_EQ(error.find("amx") != std::string::npos && error.find("neon") != std::string::npos, false)
       << error;
   for (const char* command : {"run", "pack", "unpack", "verify", "reproduce"}) {
     const std::string help = words_of(sluice(std::string(command) + " --help").out);
@@ -621,7 +623,7 @@ TEST(CommandLine, AnEmptyValueBehindAnEqualsSignTakesNothingElse) {
 }
 
 TEST(CommandLine, UnknownCodecsAreWrongUsage) {
-  expect_usage_error("pack " + kModel + " -o /nowhere/x --codec foo", "native, zstd, lz4, none");
+  expect_usage_error("pack " + kModel + " -o /nowhere/x --codec foo", "native, zstd, lz4 or none");
   expect_usage_error("pack " + kModel + " -o /nowhere/x --codec native --level 3", "--level");
 }
 
@@ -765,9 +767,13 @@ TEST(CommandLine, ErrorsSayWhatWasExpectedAndFoundAndWhatToDo) {
        "int8, or "
        "exact, found int8 alone; give --slices, too, or leave --dense out"},
       {"run " + store + " -p a --max-loss 1%",
-       "--max-loss: what a loss costs is calibrated for stores in slices; expected a store of family sliced, "
-       "found " +
-           store + "; leave --max-loss out: this model loses nothing"},
+       "--max-loss: nobody has measured what this store loses; expected " + store +
+           "/sidecar/calibration.json, made for this store, found none; make it: sluice calibrate STORE -f "
+           "TEXT; or leave --max-loss out: this model loses nothing"},
+      {"run " + kModel + " -p a --max-loss 1%",
+       "--max-loss: what a loss costs is measured for packed stores, which keep it; expected a NAME.sluice "
+       "store, found " +
+           kModel + "; leave --max-loss out: this model loses nothing; or pack it"},
       {"run " + kModel + " -p a --device cuda",
        "--device: no such device can compute; expected none, emulated or emulated:KEY=VALUE,…, found "
        "\"cuda\"; "

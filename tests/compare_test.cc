@@ -23,6 +23,7 @@ using sluice::program::run_json;
 using sluice::testing::ScratchDirectory;
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr const char* kPrompt = " -p 'Once upon a time there was a king who' -n 60 --capacity 3MiB";
 
@@ -67,8 +68,13 @@ TEST(Compare, FiguresStandSideBySideWhereTheyFit) {
   const std::string compare =
       " '" SLUICE_PROGRAM "' compare " + kModel + " --tokens 1,2 -n 2 --runs 1 -q --preset auto,z-accelerate";
   const Outcome wide = sluice::program::run_command("COLUMNS=200" + compare),
-                narrow = sluice::program::run_command("COLUMNS=80" + compare);
+                usual = sluice::program::run_command("COLUMNS=80" + compare),
+                narrow = sluice::program::run_command("COLUMNS=50" + compare);
   EXPECT_THAT(wide.out, AllOf(testing::StartsWith("preset "), HasSubstr(", 1 run each in turns")));
+  EXPECT_THAT(wide.out, AllOf(HasSubstr("found in\n"), Not(HasSubstr("left out"))));
+  EXPECT_THAT(usual.out,
+              AllOf(testing::StartsWith("preset "), HasSubstr(" tok/s "), HasSubstr(" in vain "),
+                    HasSubstr("\nleft out: "), HasSubstr("found in; a wider terminal and --json")));
   EXPECT_THAT(narrow.out,
               AllOf(testing::StartsWith("auto\n  tok/s "), HasSubstr("\nz-accelerate\n  tok/s ")));
   EXPECT_THAT(sluice::program::run_command("COLUMNS=1000 '" SLUICE_PROGRAM "' compare --help").out,

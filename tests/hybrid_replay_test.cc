@@ -214,7 +214,8 @@ TEST(HybridReplay, RefusesWhatCannotBe) {
   refused("--machine dali-3090 --device-slots 16 --prefetch raw", "a .mrt trace, which has none");
   refused("--machine dali-3090 --device-slots 16 --prefetch fastest", "dali-residual");
   refused("--machine dali-3090 --device-slots 16 --preset d-greedy,d-fiddler",
-          "--preset: this cache needs to know how often each expert is used; found d-fiddler, whose device "
+          "--preset: this cache needs to know how often each expert is used; expected --ranks-of beside it, "
+          "found d-fiddler, whose device "
           "cache is static-popular");
   refused("--machine dali-3090 --device-slots 16 --preset gpu-lru --router smoe",
           "sluice: --router: this router looks at the scores of experts that were not chosen");

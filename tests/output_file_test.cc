@@ -52,8 +52,8 @@ TEST_F(OutputFileTest, OneThatCannotBeMadeIsRefusedBeforeAnythingIsLoaded) {
 TEST_F(OutputFileTest, ADirectoryThatCannotBeMadeIsRefusedBeforeAnythingIsRead) {
   std::ofstream(file("old")) << "kept";
   const std::pair<std::string, std::string> places[] = {
-      {kNowhere,
-       kNowhere + ": the directory cannot be made; found No such file or directory; choose another place"},
+      {kNowhere, kNowhere + ": the directory cannot be made; expected a directory that is there, where you "
+                            "may write, found No such file or directory; choose another place"},
       {file("old"), file("old") + ": exists already; expected a name that nothing has, found a file"},
       {file("no/such"),
        file("no") + ": no such directory; expected a directory to write such in, found nothing"}};

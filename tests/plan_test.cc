@@ -88,6 +88,10 @@ TEST_F(PlanTest, SlicesArePlannedAsTheyRun) {
     const std::string table = run(planning + budget).out;
     EXPECT_NE(table.find("experts: " + kept[0] + ", "), std::string::npos) << table;
     EXPECT_NE(table.find("bytes per token   not predicted: "), std::string::npos) << table;
+    EXPECT_NE(table.find("speed             not predicted"), std::string::npos) << table;
+    const std::string report = run(running + budget).err;
+    EXPECT_NE(report.find("bytes per token   not predicted: "), std::string::npos) << report;
+    EXPECT_NE(report.find("measured  "), std::string::npos) << report;
   }
 }
 
@@ -116,6 +120,23 @@ TEST_F(PlanTest, PoliciesThatTheUserChoosesArePlannedAsTheyRun) {
               flags.find("cache-prior") != std::string::npos)
         << table;
   }
+}
+
+// What is needed and what is read in vain stand apart, as in a run; and so does what nobody can foretell.
+TEST_F(PlanTest, BytesReadInVainAreNamed) {
+  for (const auto& [flags, in_vain] : {std::pair<std::string, std::string>{"--prefetch stream", " in vain ("},
+                                       {"--prefetch all-next", ", in vain not predicted ("},
+                                       {"--prefetch all-next --cache lru", ", in vain not predicted ("},
+                                       {"--preset z-deepspeed", " in vain ("}}) {
+    const std::string table = run("plan " + store() + " --memory " + memory(24) + " " + flags).out;
+    const std::size_t row = table.find("bytes per token   predicted ");
+    ASSERT_NE(row, std::string::npos) << flags << "\n" << table;
+    EXPECT_NE(table.find(in_vain, row), std::string::npos) << flags << "\n" << table;
+  }
+  const std::string none = run("plan " + store() + " --memory " + memory(24) + " --prefetch none").out;
+  EXPECT_EQ(none.find("in vain"), std::string::npos) << none;
+  EXPECT_NE(none.find("bytes per token   predicted "), std::string::npos) << none;
+  EXPECT_EQ(none.find(" 0 s"), std::string::npos) << none;
 }
 
 // What keeps nothing has nothing: every expert is read each time.

@@ -139,15 +139,15 @@ TEST(Settings, OneRowRenamesASettingInHelpInErrorsAndInJson) {
 
   const auto parse = [] { sluice::engine::parse_math("x"); };
   EXPECT_EQ(error_of(parse, NamedBy::kFlag),
-            "--math: unknown arithmetic; expected auto or f32, found x; leave --math out for auto");
+            "--math: unknown arithmetic; expected auto or f32, found \"x\"; leave --math out for auto");
   EXPECT_EQ(
       error_of(parse, NamedBy::kFlag, names),
-      "--arithmetic: unknown arithmetic; expected auto or f32, found x; leave --arithmetic out for auto");
+      "--arithmetic: unknown arithmetic; expected auto or f32, found \"x\"; leave --arithmetic out for auto");
   EXPECT_EQ(error_of(parse, NamedBy::kField),
-            "math: unknown arithmetic; expected auto or f32, found x; leave math out for auto");
+            "math: unknown arithmetic; expected auto or f32, found \"x\"; leave math out for auto");
   EXPECT_EQ(
       error_of(parse, NamedBy::kField, names),
-      "arithmetic_form: unknown arithmetic; expected auto or f32, found x; leave arithmetic_form out for "
+      "arithmetic_form: unknown arithmetic; expected auto or f32, found \"x\"; leave arithmetic_form out for "
       "auto");
 }
 

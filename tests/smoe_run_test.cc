@@ -129,7 +129,7 @@ TEST(SmoeRun, WhatMakesNoSenseIsRefused) {
       {"--router smoe --alpha nan", "at least 0"},
       {"--router smoe --alpha much", "at least 0"},
       {"--router smoe --merge maybe", "on or off"},
-      {"--router smoe --renorm sum", "model, mass, none"},
+      {"--router smoe --renorm sum", "model, mass or none"},
       {"--router smoe --resident memory", "--device"},
       {"--router smoe --top-j 2", "cache-prior or cumsum"},
       {"--router smoe --constraint hard", "both replace experts"},

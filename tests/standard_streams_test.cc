@@ -28,8 +28,9 @@ using sluice::testing::ScratchDirectory;
 constexpr int kFailed = 1, kReaderGone = 141;
 
 const std::string kFull =
-    "sluice: standard output: write failed, and the result is not complete; found No space left on device; "
-    "free some space, or choose another place\n";
+    "sluice: standard output: write failed, and the result is not complete; expected a file, pipe or "
+    "terminal that takes all of it, found No space left on device; free some space, or choose another "
+    "place\n";
 
 const std::string kClosed =
     "sluice: standard output: the result cannot be written; expected a file, pipe or terminal that is open "

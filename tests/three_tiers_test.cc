@@ -123,7 +123,7 @@ TEST_F(ThreeTiers, RefuseWhatCannotBe) {
   const std::string request = "run " + kModel + " -p Once -n 2";
   refused(request + " --tiers exclusive", "--device emulated");
   refused(request + " --tiers inclusive", "there is no device");
-  refused(request + kDevice + " --tiers both", "inclusive, exclusive");
+  refused(request + kDevice + " --tiers both", "inclusive or exclusive");
   refused(request + kExclusive + " --cache static", "can take in nothing that leaves a device");
   // A packed store has pools, if nothing else is said.
   refused("run " + store() + " -p Once -n 2" + kExclusive, "found zip-pools");

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds targets and shows how far the build is: one line that is drawn anew on a terminal, a line for each tenth
-# elsewhere. Warnings, errors and the compiler's exit code come through.
+# Builds targets and shows how far the build is: on a terminal one line that is drawn anew and goes at the end, elsewhere a
+# line for each tenth. Warnings, errors and the compiler's exit code come through.
 #   tools/build.sh DIRECTORY JOBS [TARGET...]      without targets: all of them
 set -euo pipefail
 
@@ -14,16 +14,23 @@ missing=$(ninja -C "$directory" -t commands "${targets[@]}" | grep -oE ' -o [^ ]
   while read -r object; do [[ -e $directory/$object ]] || echo "$object"; done | wc -l)
 ((missing < 50)) || echo "Building $what: $missing files, for which $jobs jobs take some minutes the first time."
 
-if [[ -t 1 ]]; then
-  cd "$directory"  # with -C ninja says so in a line of its own
-  NINJA_STATUS="building $what: %f of %t, %p " exec ninja -j "$jobs" "${targets[@]}"
-fi
-NINJA_STATUS="%f/%t " ninja -C "$directory" -j "$jobs" "${targets[@]}" | awk -v what="$what" '
+terminal=0
+[[ ! -t 1 ]] || terminal=1
+NINJA_STATUS="%f/%t " ninja -C "$directory" -j "$jobs" "${targets[@]}" | awk -v what="$what" -v terminal="$terminal" '
+  function clear() { if (drawn) printf "\r\033[K"; drawn = 0 }
   /^ninja: (Entering|no work)/ { next }
   match($0, /^ *[0-9]+\/[0-9]+ /) {
     split($1, at, "/")
-    tenth = int(10 * at[1] / at[2])
-    if (tenth > shown) { shown = tenth; printf "building %s: %d of %d, %d %%\n", what, at[1], at[2], 10 * tenth; fflush() }
+    percent = int(100 * at[1] / at[2])
+    if (terminal) {
+      printf "\r\033[Kbuilding %s: %d of %d, %d %%", what, at[1], at[2], percent
+      drawn = 1
+    } else if (int(percent / 10) > shown) {
+      shown = int(percent / 10)
+      printf "building %s: %d of %d, %d %%\n", what, at[1], at[2], 10 * shown
+    }
+    fflush()
     next
   }
-  { print; fflush() }'
+  { clear(); print; fflush() }
+  END { clear() }'

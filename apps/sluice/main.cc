@@ -18,9 +18,9 @@
 #include "base/machine/system_memory.h"
 #include "base/setting.h"
 #include "base/shown_text.h"
+#include "base/unknown_name.h"
 #include "command.h"
 #include "engine/plan/memory_plan.h"
-#include "flags/nearest.h"
 #include "flags/written_names.h"
 #include "streams/exit_code.h"
 #include "streams/interrupt.h"
@@ -155,6 +155,7 @@ void check_command(const std::vector<std::string>& words, const std::vector<std:
     throw Error(ErrorKind::kUsage, "the flag stands before the command")
         .in(words[0].substr(0, words[0].find('=')))
         .expected("the command first, then its flags")
+        .found("the flag first")
         .fix("`sluice " + Setting::kHelp + "` lists the commands");
 }
 

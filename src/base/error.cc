@@ -87,40 +87,46 @@ std::string error_text(const Error& error, NamedBy by, const SettingNames& names
 namespace {
 
 struct CallRow {
-  std::string_view call, failed;
+  std::string_view call, failed, expected;
 };
 
-// What a user calls the failure of a call, behind the name of the file.
+// What a user calls the failure of a call, behind the name of the file, and what the call needs.
+constexpr std::string_view kFileThere = "a file that is there and may be read",
+                           kDirectoryThere = "a directory that is there and may be read",
+                           kPlaceThere = "a directory that is there, where you may write",
+                           kRoom = "a place with room, where you may write",
+                           kOwn = "a file or directory that you may change",
+                           kLooked = "a file or directory that is there";
 constexpr CallRow kCalls[] = {
-    {"open", "cannot be opened"},
-    {"opendir", "cannot be opened"},
-    {"create", "cannot be made"},
-    {"mkdir", "the directory cannot be made"},
-    {"mkdtemp", "the directory cannot be made"},
-    {"read", "cannot be read"},
-    {"readdir", "the names in it cannot be read"},
-    {"write", "cannot be written"},
-    {"fsync", "cannot be brought to the disk"},
-    {"fdatasync", "cannot be brought to the disk"},
-    {"close", "cannot be closed"},
-    {"rename", "cannot be renamed"},
-    {"remove", "cannot be removed"},
-    {"unlink", "cannot be removed"},
-    {"rmdir", "cannot be removed"},
-    {"truncate", "cannot be cut"},
-    {"ftruncate", "cannot be cut"},
-    {"chmod", "its permissions cannot be set"},
-    {"lock", "cannot be locked"},
-    {"flock", "cannot be locked"},
-    {"stat", "cannot be looked at"},
-    {"fstat", "cannot be looked at"},
-    {"statvfs", "the free space of its disk cannot be told"},
+    {"open", "cannot be opened", kFileThere},
+    {"opendir", "cannot be opened", kDirectoryThere},
+    {"create", "cannot be made", kPlaceThere},
+    {"mkdir", "the directory cannot be made", kPlaceThere},
+    {"mkdtemp", "the directory cannot be made", kPlaceThere},
+    {"read", "cannot be read", kFileThere},
+    {"readdir", "the names in it cannot be read", kDirectoryThere},
+    {"write", "cannot be written", kRoom},
+    {"fsync", "cannot be brought to the disk", kRoom},
+    {"fdatasync", "cannot be brought to the disk", kRoom},
+    {"close", "cannot be closed", kRoom},
+    {"rename", "cannot be renamed", kOwn},
+    {"remove", "cannot be removed", kOwn},
+    {"unlink", "cannot be removed", kOwn},
+    {"rmdir", "cannot be removed", kOwn},
+    {"truncate", "cannot be cut", kRoom},
+    {"ftruncate", "cannot be cut", kRoom},
+    {"chmod", "its permissions cannot be set", kOwn},
+    {"lock", "cannot be locked", kOwn},
+    {"flock", "cannot be locked", kOwn},
+    {"stat", "cannot be looked at", kLooked},
+    {"fstat", "cannot be looked at", kLooked},
+    {"statvfs", "the free space of its disk cannot be told", kLooked},
 };
 
-std::string what_failed(std::string_view call) {
+CallRow row_of(std::string_view call) {
   for (const CallRow& row : kCalls)
-    if (row.call == call) return std::string(row.failed);
-  return std::string(call) + " failed";
+    if (row.call == call) return row;
+  return {call, "", "a system that allows it"};
 }
 
 // The usual remedy for a failure of this kind; a caller that knows a better one overwrites it.
@@ -167,8 +173,10 @@ std::string usual_fix(std::string_view call, int errno_value) {
 
 Error io_error(std::string_view call, std::string_view path, int errno_value) {
   const bool missing = errno_value == ENOENT || errno_value == ENOTDIR;
-  Error error(missing ? ErrorKind::kNotFound : ErrorKind::kIo, what_failed(call));
-  error.in(path).found(std::strerror(errno_value)).fix(usual_fix(call, errno_value));
+  const CallRow row = row_of(call);
+  Error error(missing ? ErrorKind::kNotFound : ErrorKind::kIo,
+              row.failed.empty() ? std::string(call) + " failed" : std::string(row.failed));
+  error.in(path).expected(row.expected).found(std::strerror(errno_value)).fix(usual_fix(call, errno_value));
   return error;
 }
 

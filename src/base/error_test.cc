@@ -79,18 +79,19 @@ TEST(Error, OfTheSystemIsNotFoundOrIo) {
 
 TEST(Error, OfTheSystemSaysWhatToDo) {
   EXPECT_STREQ(io_error("open", "f", ENOENT).what(),
-               "f: cannot be opened; found No such file or directory; check the name");
-  EXPECT_STREQ(
-      io_error("mkdir", "d/e", ENOENT).what(),
-      "d/e: the directory cannot be made; found No such file or directory; make its directory first, or "
-      "choose another place");
-  EXPECT_STREQ(
-      io_error("statvfs", "d", EACCES).what(),
-      "d: the free space of its disk cannot be told; found Permission denied; check the permissions of the "
-      "file and of the directories that lead to it");
-  EXPECT_STREQ(
-      io_error("mmap", "f", ENODEV).what(),
-      "f: mmap failed; found No such device; check the file, its disk and its file system (kernel log)");
+               "f: cannot be opened; expected a file that is there and may be read, found No such file or "
+               "directory; check the name");
+  EXPECT_STREQ(io_error("mkdir", "d/e", ENOENT).what(),
+               "d/e: the directory cannot be made; expected a directory that is there, where you may write, "
+               "found No such file or directory; make its directory first, or "
+               "choose another place");
+  EXPECT_STREQ(io_error("statvfs", "d", EACCES).what(),
+               "d: the free space of its disk cannot be told; expected a file or directory that is there, "
+               "found Permission denied; check the permissions of the "
+               "file and of the directories that lead to it");
+  EXPECT_STREQ(io_error("mmap", "f", ENODEV).what(),
+               "f: mmap failed; expected a system that allows it, found No such device; check the file, its "
+               "disk and its file system (kernel log)");
   for (const char* call : {"open", "create", "mkdir", "write"}) {
     for (int number = 1; number < 134; ++number) {
       const std::string text = io_error(call, "f", number).what();
@@ -98,7 +99,8 @@ TEST(Error, OfTheSystemSaysWhatToDo) {
     }
   }
   EXPECT_STREQ(io_error("open", "f", EACCES).fix("ask its owner").what(),
-               "f: cannot be opened; found Permission denied; ask its owner");
+               "f: cannot be opened; expected a file that is there and may be read, found Permission denied; "
+               "ask its owner");
 }
 
 TEST(ErrorDeathTest, AFailedCheckPrintsExpressionPlaceAndValues) {

@@ -76,9 +76,10 @@ TEST(Setting, EveryMarkIsReadBack) {
 TEST(Setting, ForeignTextCannotHoldAMark) {
   for (std::size_t i = 0; i < kSettings; ++i) {
     const std::string letters = {static_cast<char>('a' + i / 26), static_cast<char>('a' + i % 26)};
-    EXPECT_EQ(io_error("open", "a\x1e" + letters + "\x1f.json", ENOENT).what(),
-              "a\\x1e" + letters +
-                  "\\x1f.json: cannot be opened; found No such file or directory; check the name"s);
+    EXPECT_EQ(
+        io_error("open", "a\x1e" + letters + "\x1f.json", ENOENT).what(),
+        "a\\x1e" + letters +
+            "\\x1f.json: cannot be opened; expected a file that is there and may be read, found No such file or directory; check the name"s);
   }
   const auto mark_of_a_process = [] {
     const std::string command =

@@ -7,8 +7,9 @@
 namespace sluice {
 namespace {
 
-constexpr std::size_t kGap = 2;    // blanks between columns, and before what a list says
-constexpr std::size_t kBelow = 4;  // before what it says below a heading
+constexpr std::size_t kGap = 2;       // blanks between columns, and before what a list says
+constexpr std::size_t kLeastGap = 1;  // blanks between columns where two are too many
+constexpr std::size_t kBelow = 4;     // before what it says below a heading
 
 using Row = std::vector<std::string>;
 
@@ -21,6 +22,12 @@ std::vector<std::size_t> widths_of(const std::vector<Row>& rows) {
   for (const Row& row : rows)
     for (std::size_t i = 0; i < widths.size(); ++i) widths[i] = std::max(widths[i], text_columns(row[i]));
   return widths;
+}
+
+std::size_t width_of(const std::vector<std::size_t>& widths, std::size_t gap) {
+  std::size_t width = 0;
+  for (const std::size_t each : widths) width += each;
+  return width + gap * (widths.size() - std::min<std::size_t>(widths.size(), 1));
 }
 
 std::string side_by_side(const std::vector<Row>& rows, const std::vector<std::size_t>& widths,
@@ -71,12 +78,36 @@ std::string text_table(const std::vector<std::vector<std::string>>& rows, std::s
                        std::size_t titles) {
   if (rows.empty()) return "";
   const std::vector<std::size_t> widths = widths_of(rows);
-  std::size_t width = 0;
-  for (const std::size_t each : widths) width += each;
-  for (const std::size_t gap : {kGap, std::size_t{1}})
-    if (width + gap * (widths.size() - std::min<std::size_t>(widths.size(), 1)) <= columns)
-      return side_by_side(rows, widths, titles, gap);
+  for (const std::size_t gap : {kGap, kLeastGap})
+    if (width_of(widths, gap) <= columns) return side_by_side(rows, widths, titles, gap);
   return one_below_the_other(rows, titles, columns);
+}
+
+MainColumns main_columns(const std::vector<std::vector<std::string>>& rows, std::size_t columns,
+                         std::span<const std::size_t> dispensable) {
+  if (rows.empty()) return {};
+  const std::vector<std::size_t> all = widths_of(rows);
+  std::vector<bool> kept(all.size(), true);
+  const auto fits = [&] {
+    std::vector<std::size_t> widths;
+    for (std::size_t i = 0; i < all.size(); ++i)
+      if (kept[i]) widths.push_back(all[i]);
+    return width_of(widths, kLeastGap) <= columns;
+  };
+  for (const std::size_t column : dispensable) {
+    if (fits()) break;
+    kept[column] = false;
+  }
+  if (!fits()) return {rows, {}};
+  MainColumns main;
+  for (const Row& row : rows) {
+    main.rows.emplace_back();
+    for (std::size_t i = 0; i < row.size(); ++i)
+      if (kept[i]) main.rows.back().push_back(row[i]);
+  }
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (!kept[i]) main.left_out.push_back(rows[0][i]);
+  return main;
 }
 
 }  // namespace sluice

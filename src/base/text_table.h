@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,5 +16,16 @@ namespace sluice {
 // A list leaves out empty figures.
 std::string text_table(const std::vector<std::vector<std::string>>& rows, std::size_t columns,
                        std::size_t titles = 1);
+
+// A table without the columns that it has no room for, and their headings.
+struct MainColumns {
+  std::vector<std::vector<std::string>> rows;
+  std::vector<std::string> left_out;
+};
+
+// Leaves columns of `rows` out, by their numbers in `dispensable` and in its order, until the table fits.
+// None are left out where it does not fit without all of them: text_table() then draws a list.
+MainColumns main_columns(const std::vector<std::vector<std::string>>& rows, std::size_t columns,
+                         std::span<const std::size_t> dispensable);
 
 }  // namespace sluice

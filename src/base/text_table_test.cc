@@ -58,5 +58,24 @@ TEST(TextTable, AListLeavesOutWhatARowDoesNotHave) {
             "  hit %     61.5\n");
 }
 
+TEST(MainColumns, AreLeftOutInTheirOrderUntilTheTableFits) {
+  const std::vector<std::vector<std::string>> rows = {{"cache", "hit %", "miss %", "evicted"},
+                                                      {"lru", "61.5", "38.5", "12"}};
+  const std::vector<std::size_t> dispensable = {3, 1};
+  const auto shown = [&](std::size_t columns) {
+    const MainColumns main = main_columns(rows, columns, dispensable);
+    return std::pair(text_table(main.rows, columns), main.left_out);
+  };
+  using Headings = std::vector<std::string>;
+  EXPECT_EQ(shown(26).first, text_table(rows, 26));
+  EXPECT_EQ(shown(26).second, Headings());
+  EXPECT_EQ(shown(25).first, "cache  hit %  miss %\nlru     61.5    38.5\n");
+  EXPECT_EQ(shown(25).second, Headings{"evicted"});
+  EXPECT_EQ(shown(17).first, "cache  miss %\nlru      38.5\n");
+  EXPECT_EQ(shown(17).second, (Headings{"hit %", "evicted"}));
+  EXPECT_EQ(shown(11).first, text_table(rows, 11)) << "a list has all of them";
+  EXPECT_EQ(shown(11).second, Headings());
+}
+
 }  // namespace
 }  // namespace sluice

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/machine/system_memory.h"
 #include "base/setting.h"
+#include "base/stop_request.h"
 #include "base/stopwatch.h"
 #include "engine/device_budget.h"
 #include "engine/forward/encode.h"
@@ -60,7 +61,9 @@ Engine::Impl::Impl(const store::Checkpoint& checkpoint, const model::Model& mode
   if (plan_.device && !hooks_.second_unit) make_device();
   start_times_.plan_s = watch.lap();
 
+  stop_if(plan_.stop);
   load_dense_weights();
+  stop_if(plan_.stop);
   start_times_.dense_s = watch.lap();
   const std::size_t rows = KvPool::rows_for(plan_.sequences, plan_.positions);
   kv_pool_ = dense_there_ ? std::make_unique<KvPool>(model_.config, plan_.cache_dtype, rows,

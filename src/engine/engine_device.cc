@@ -11,8 +11,8 @@
 #include "base/machine/system_memory.h"
 #include "base/setting.h"
 #include "device/emulated/emulated_device.h"
+#include "experts/named_policy.h"
 #include "experts/policy_choice.h"
-#include "experts/registry.h"
 #include "fetch/device/device_start.h"
 
 namespace sluice::engine {
@@ -134,11 +134,11 @@ UnitShape EngineDevice::shape() const {
 void EngineDevice::put_policies(const PolicyPlan& plan, experts::Tiers tiers,
                                 experts::LayerPolicies& policies) {
   rests_ = plan.device_may_rest && device_helps_nowhere(policies.costs, shape(), most_tokens_);
-  if (rests_) policies.placement = experts::find_placement("cpu").make();
+  if (rests_) policies.placement = experts::Named<experts::PlacementPolicy>("cpu")->make();
   takes_none_ = rests_ || !experts::takes_experts(*plan.placement, plan.prefill_placement, tiers);
   policies.device =
       experts::make_device_policies({.takes = !takes_none_,
-                                     .caches = {.cache = std::string(plan.device_cache->name),
+                                     .caches = {.cache = plan.device_cache,
                                                 .layers = layers_,
                                                 .experts = experts_,
                                                 .top_k = top_k_,

@@ -2,7 +2,7 @@
 
 #include "experts/cache/cache_policies.h"
 #include "experts/layer_policies.h"
-#include "experts/registry.h"
+#include "experts/named_policy.h"
 
 namespace sluice::engine {
 
@@ -13,8 +13,9 @@ void SecondUnit::put_policies(const experts::ExpertSizes& sizes, experts::LayerP
   if (make_residencies)
     device.residencies = make_residencies(sizes);
   else
-    device.residencies.push_back(std::make_unique<experts::Residency>(experts::make_cache("none", {}), sizes,
-                                                                      0, experts::Tier::kDevice));
+    device.residencies.push_back(std::make_unique<experts::Residency>(
+        experts::make_cache(*experts::Named<experts::CachePolicy>("none"), {}), sizes, 0,
+        experts::Tier::kDevice));
   if (make_prefetch) device.prefetch = make_prefetch();
   device.prefetch_size = prefetch_size;
   device.tiers = tiers;

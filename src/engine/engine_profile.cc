@@ -58,15 +58,18 @@ void Engine::Impl::make_profile() {
   } else {
     // A short measurement: reads a small part of the experts; of a small model more.
     const Bytes part = model_.experts.size() * experts_->bytes_per_expert() / 64;
-    const MeasureOptions options{
-        .repeats = kStartRepeats, .seed = plan_.seed, .sample_bytes = std::clamp(part, 4 * kMiB, 32 * kMiB)};
+    const MeasureOptions options{.repeats = kStartRepeats,
+                                 .seed = plan_.seed,
+                                 .sample_bytes = std::clamp(part, 4 * kMiB, 32 * kMiB),
+                                 .stop = plan_.stop};
     measure_with([&](const MeasureTools& tools) { profile_ = measure_profile(tools, machine(), options); });
   }
   if (!device_ || (profile_->device && profile_->device->device == device_->name() &&
                    profile_->device->view == link_view()))
     return;
   measure_with([&](const MeasureTools& tools) {
-    profile_->device = measured_device(tools, {.repeats = kDeviceStartRepeats, .seed = plan_.seed});
+    profile_->device =
+        measured_device(tools, {.repeats = kDeviceStartRepeats, .seed = plan_.seed, .stop = plan_.stop});
   });
 }
 

@@ -48,6 +48,8 @@ void check(const Engine& engine, const tokenizer::Tokenizer* tokenizer, const Ge
   if (tokenizer == nullptr && !request.stop.empty())
     throw Error(ErrorKind::kUsage, "stop strings need a tokenizer, and this model has none")
         .in(Setting::kStop)
+        .expected("a model with a tokenizer")
+        .found("none beside the model")
         .fix("leave " + Setting::kStop + " out");
 }
 

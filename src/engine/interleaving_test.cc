@@ -302,9 +302,7 @@ const auto& any_of(const Table& table, std::mt19937_64& random, const Good& is_g
     if (const auto& one = table[random() % table.size()]; is_good(one)) return one;
 }
 
-bool is_exact(const experts::Preset& preset) {
-  return !preset.sliced() && !experts::find_router(preset.router).lossy;
-}
+bool is_exact(const experts::Preset& preset) { return !preset.sliced() && !preset.router->lossy; }
 
 // A device of a few slots, of which nothing is said yet.
 void add_device(std::uint32_t experts, std::mt19937_64& random, EngineOptions& options) {
@@ -351,13 +349,12 @@ std::vector<EngineOptions> every_exact_preset(const model::ModelConfig& config, 
     all.back().preset = preset.name;
   }
   for (const experts::DevicePreset& preset : experts::device_presets()) {
-    if (!preset.missing.empty() || experts::find_router(preset.router).lossy) continue;
+    if (!preset.missing.empty() || preset.router->lossy) continue;
     all.push_back(plain);
     add_device(config.moe.experts, random, all.back());
     all.back().preset = preset.name;
-    if (experts::find_prefetch(preset.prefetch).needs != experts::PrefetchNeeds::kNothing)
-      all.back().prefetch = "none";
-    if (experts::find_cache(preset.device_cache).by_popularity) add_popularity(config, all.back());
+    if (preset.prefetch->needs != experts::PrefetchNeeds::kNothing) all.back().prefetch = "none";
+    if (preset.device_cache->by_popularity) add_popularity(config, all.back());
   }
   for (const experts::PlacementPolicy& placement : experts::placement_policies()) {
     if (!placement.needs_device) continue;

@@ -157,5 +157,30 @@ TEST(MeasureDevice, WhatWasMeasuredIsNotCountedAndGivenCostsAreKept) {
   EXPECT_THAT(error_of([&] { model.engine(kUnpaced, given); }), HasSubstr("no costs of a device"));
 }
 
+// Costs of both units are measured here, which takes most of the time in which an engine begins.
+TEST(MeasureDevice, AnEngineThatIsToldToStopBeginsNoMore) {
+  const Opened model(kFable);
+  std::size_t asked = 0, allowed = 0;
+  const auto begin = [&](std::size_t times) {
+    asked = 0;
+    allowed = times;
+    return model.engine(kUnpaced, {},
+                        [&](EngineOptions& options) { options.stop = [&] { return asked++ == allowed; }; });
+  };
+  EXPECT_NE(begin(100'000), nullptr);
+  const std::size_t whole = asked;
+  ASSERT_GT(whole, 40u);  // loading, and each repeat of both measurements
+  for (const std::size_t times : {std::size_t{0}, std::size_t{1}, whole / 3, whole - 1}) {
+    SCOPED_TRACE(times);
+    try {
+      begin(times);
+      FAIL() << "the engine has begun";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kInterrupted) << error.what();
+    }
+    EXPECT_EQ(asked, times + 1);
+  }
+}
+
 }  // namespace
 }  // namespace sluice::engine

@@ -12,11 +12,10 @@
 #include "engine/model_identity.h"
 #include "engine/plan/engine_plan.h"
 #include "engine/run_report.h"
-#include "engine/watch/statistics.h"
 #include "eval/check_reference.h"
 #include "eval/identity.h"
+#include "eval/scored_way.h"
 #include "eval/state.h"
-#include "experts/layer_decider.h"
 #include "model/architecture.h"
 #include "store/checkpoint.h"
 
@@ -45,38 +44,6 @@ void check_models(const store::Checkpoint& checkpoint, const model::Model& model
         .in(checkpoint.path())
         .expected("a decoder without an encoder")
         .found(model.config.model_type);
-}
-
-// The text computed in one way.
-struct Scored {
-  std::vector<WindowScore> windows;
-  double low = 0, mass = 0;    // low share; score mass lost per token of a layer
-  double bytes_per_token = 0;  // as in CalibrationPoint
-};
-
-Json to_json(const Scored& scored) {
-  Json windows = Json::array();
-  for (const WindowScore& window : scored.windows) windows.push_back(to_json(window));
-  return {{"windows", windows},
-          {"low_share", scored.low},
-          {"mass_lost", scored.mass},
-          {"bytes_per_token", scored.bytes_per_token}};
-}
-
-// Reads the scores of `windows` windows. Error(kInvalid).
-Scored scored_from_json(const Json& json, const std::string& name, std::size_t windows) {
-  constexpr double kMost = 1e300;
-  const JsonObject object(json, name);
-  Scored scored;
-  scored.low = object.real("low_share", 0, kMost);
-  scored.mass = object.real("mass_lost", 0, kMost);
-  scored.bytes_per_token = object.real("bytes_per_token", 0, kMost);
-  const Json* const list = object.find("windows");
-  if (list == nullptr || !list->is_array() || list->size() != windows)
-    object.fail("windows", fmt::format("the scores of {} windows", windows));
-  for (const Json& window : *list)
-    scored.windows.push_back(window_score_from_json(window, Compared::kNo, name + ": windows"));
-  return scored;
 }
 
 // One way in which the store computes the text, with what is known of its point beforehand.
@@ -148,12 +115,7 @@ Calibration measure_calibration(const store::Checkpoint& checkpoint, const model
   check_windows(options.windows, tokens.size(), "give a longer text, or smaller windows");
   SLUICE_CHECK(!options.caches.empty());
   Calibration result;
-  result.text_sha256 = sha256_of(tokens);
-  result.tokens = tokens.size();
-  result.window = options.windows.window;
-  result.prompt = options.windows.prompt;
-  result.windows = options.windows.count(tokens.size());
-  result.scored = options.windows.scored(tokens.size());
+  result.text = calibration_text(tokens, options.windows);
 
   const auto of_store = [&](const EngineOptions& settings) {
     return std::make_unique<Engine>(checkpoint, model, engine::resolve(settings, checkpoint, model),
@@ -188,10 +150,10 @@ Calibration measure_calibration(const store::Checkpoint& checkpoint, const model
   }
   const std::vector<Way> all = ways(options, all_experts);
   identity.update({{"task", "calibrate"},
-                   {"data", result.text_sha256},
+                   {"data", result.text.sha256},
                    {"tokens", tokens.size()},
-                   {"ctx", result.window},
-                   {"prefill", result.prompt},
+                   {"ctx", result.text.window},
+                   {"prefill", result.text.prompt},
                    {"grid", grid_text(options)}});
   State state(options.state, std::move(identity));
 
@@ -200,29 +162,19 @@ Calibration measure_calibration(const store::Checkpoint& checkpoint, const model
     const bool steps = i >= kWays;
     const auto engine =
         i == kExact ? of_reference() : of_store(steps ? all[i - kWays].settings : high_settings);
-    Scored scored;
-    scored.windows = score_windows(*engine, tokens, options.windows, steps, [&](std::size_t done) {
+    return score_way(*engine, tokens, options.windows, steps, [&](std::size_t done) {
       return !options.on_progress ||
              options.on_progress(i * tokens.size() + done, (kWays + all.size()) * tokens.size());
     });
-    if (!steps) return scored;
-    const engine::Statistics& statistics = engine->statistics();
-    const auto mean = [](double sum, std::uint64_t count) {
-      return count == 0 ? 0 : sum / static_cast<double>(count);
-    };
-    scored.low = mean(statistics.low_share, statistics.low_tokens);
-    const experts::RoutingChanges& routing = engine->report().decider.decode_changes();
-    scored.mass = mean(routing.mass_lost, routing.tokens);
-    scored.bytes_per_token =
-        static_cast<double>(statistics.decode.bytes_read) / static_cast<double>(statistics.decode.tokens);
-    return scored;
   };
-  const std::vector<Scored> scored = finish<Scored>(
+  const std::vector<ScoredWay> scored = finish<ScoredWay>(
       state, kWays + all.size(),
-      [&](const Json& json, const std::string& name) { return scored_from_json(json, name, result.windows); },
+      [&](const Json& json, const std::string& name) {
+        return scored_way_from_json(json, name, result.text.windows);
+      },
       score);
 
-  const auto point = [&](CalibrationPoint point, const Scored& one, const Scored& against) {
+  const auto point = [&](CalibrationPoint point, const ScoredWay& one, const ScoredWay& against) {
     const LossDifference loss = difference(one.windows, against.windows);
     point.bytes_per_token = one.bytes_per_token;
     point.perplexity = perplexity(one.windows);
@@ -234,7 +186,7 @@ Calibration measure_calibration(const store::Checkpoint& checkpoint, const model
   result.high =
       point({.precision = experts::PrecisionMode::kHigh, .cache = 1}, scored[kHigh], scored[kExact]);
   for (std::size_t i = 0; i < all.size(); ++i) {
-    const Scored& one = scored[kWays + i];
+    const ScoredWay& one = scored[kWays + i];
     CalibrationPoint found = point(all[i].point, one, scored[kHigh]);
     const bool routed = found.ceiling > 0, rounded = found.precision != experts::PrecisionMode::kHigh;
     found.amount = routed ? one.mass : one.low;

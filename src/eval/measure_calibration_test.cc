@@ -157,7 +157,7 @@ std::unique_ptr<Calibration> Contract::calibration_;
 bool go_on(std::size_t) { return true; }
 
 TEST_F(Contract, MeasuresWhatIsChanged) {
-  EXPECT_EQ(calibration_->scored, 8u * (128 - 32 - 1));
+  EXPECT_EQ(calibration_->text.scored, 8u * (128 - 32 - 1));
   EXPECT_GT(calibration_->perplexity, 20);
   EXPECT_LT(calibration_->perplexity, 80);
   ASSERT_EQ(calibration_->precision.size(), 2u);

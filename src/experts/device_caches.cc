@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "base/setting.h"
 #include "experts/core/equal_sizes.h"
-#include "experts/registry.h"
 
 namespace sluice::experts {
 
@@ -18,7 +17,7 @@ bool takes_experts(const PlacementPolicy& placement, const PlacementPolicy* in_p
 
 std::vector<std::unique_ptr<Residency>> make_device_caches(const DeviceCaches& setting) {
   static const EqualSizes kOneSlotEach{{.full = 1}};
-  const std::uint32_t caches = find_cache(setting.cache).whole_layers ? 1 : setting.layers;
+  const std::uint32_t caches = setting.cache->whole_layers ? 1 : setting.layers;
   const std::uint32_t layers = setting.layers / caches;
   std::vector<std::unique_ptr<Residency>> made;
   for (std::uint32_t i = 0; i < caches; ++i) {
@@ -26,7 +25,7 @@ std::vector<std::unique_ptr<Residency>> make_device_caches(const DeviceCaches& s
     config.layers = {i, layers, setting.experts};
     config.workload = setting.workload;
     config.workload.top_k = setting.top_k;
-    made.push_back(std::make_unique<Residency>(make_cache(setting.cache, config), kOneSlotEach,
+    made.push_back(std::make_unique<Residency>(make_cache(*setting.cache, config), kOneSlotEach,
                                                Bytes{setting.slots} * layers, Tier::kDevice));
   }
   return made;

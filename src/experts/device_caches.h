@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -14,11 +13,9 @@
 #include "experts/cache/cache_policies.h"
 #include "experts/cache/residency.h"
 #include "experts/core/tier.h"
+#include "experts/named_policy.h"
 
 namespace sluice::experts {
-
-struct CachePolicy;  // experts/registry.h
-struct PlacementPolicy;
 
 // Whether experts are brought to a device: some placement computes experts there, or tiers exclude each
 // other, so that the device computes what it alone has. `in_prompts`: null where prompts are placed as all
@@ -26,7 +23,7 @@ struct PlacementPolicy;
 bool takes_experts(const PlacementPolicy& placement, const PlacementPolicy* in_prompts, Tiers tiers);
 
 struct DeviceCaches {
-  std::string cache;                                 // of the registry
+  Named<CachePolicy> cache;
   std::uint32_t layers = 0, experts = 0, top_k = 0;  // sparse layers, experts of each, of a token
   std::uint32_t slots = 0;                           // of each layer
   std::uint64_t seed = 0;

@@ -7,17 +7,20 @@
 #include <span>
 #include <string_view>
 
-#include "experts/registry.h"
+#include "experts/named_policy.h"
+#include "experts/presets.h"
 
 namespace sluice::experts {
 
 struct DevicePreset {
-  std::string_view name, device_cache, placement;
-  std::string_view router = "exact";
-  std::string_view prefetch = "none";       // to the device
-  std::uint32_t prefetch_size = 0;          // experts of a layer, at most; 0: usual_prefetch_size()
-  std::string_view prefill_placement = {};  // empty: as `placement`
-  std::uint32_t prefill_from = 1;           // tokens of a prompt from which on that holds
+  std::string_view name;
+  Named<CachePolicy> device_cache;
+  Named<PlacementPolicy> placement;
+  Named<RouterPolicy> router = "exact";
+  Named<PrefetchPolicy> prefetch = "none";        // to the device
+  std::uint32_t prefetch_size = 0;                // experts of a layer, at most; 0: usual_prefetch_size()
+  Named<PlacementPolicy> prefill_placement = {};  // empty: as `placement`
+  std::uint32_t prefill_from = 1;                 // tokens of a prompt from which on that holds
   // DevicePolicies::guards_prefetch; a preset named after a paper prefetches as the paper does.
   bool guards_prefetch = false;
   bool packed_slots = false;  // where the model's experts can be computed with as they are packed

@@ -79,10 +79,11 @@ SlicesConfig slices_of(const Setting& setting) {
 
 bool allowed(const Setting& setting) {
   const SlicesConfig slices = slices_of(setting);
+  const Named<RouterPolicy> router(setting.router);
   try {
     check_combination({.family = setting.family,
-                       .routers = {&setting.router, 1},
-                       .cache = setting.cache->name,
+                       .routers = {&router, 1},
+                       .cache = setting.cache,
                        .precision = setting.precision,
                        .constraint = setting.constraint,
                        .prefetch = setting.prefetch,

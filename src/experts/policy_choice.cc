@@ -15,7 +15,7 @@ std::vector<std::unique_ptr<Residency>> make_host_caches(const HostCaches& cache
   std::vector<std::unique_ptr<Residency>> all;
   for (std::size_t i = 0; i < caches.count; ++i)
     all.push_back(
-        std::make_unique<Residency>(make_cache(caches.cache.name, caches.config), sizes, caches.capacity));
+        std::make_unique<Residency>(make_cache(caches.cache, caches.config), sizes, caches.capacity));
   return all;
 }
 
@@ -41,6 +41,7 @@ LayerPolicies make_policies(const PolicyChoice& choice, const ExpertSizes& sizes
     policies.constraint = std::make_unique<MissConstraint>(*choice.limits, sizes, policies.guard.get());
   RouterConfig router = choice.router_config;
   router.constraint = policies.constraint.get();
+  router.guard = policies.guard.get();
   policies.router = made(choice.router, router);
   policies.placement = made(choice.placement);
   if (choice.host) policies.residencies = make_host_caches(*choice.host, sizes);

@@ -51,7 +51,7 @@ struct PolicyChoice {
   std::optional<LossContract> contract = {};    // empty: no limit on the loss
   std::optional<ConstraintConfig> limits = {};  // empty: misses are neither accounted nor limited
   const RouterPolicy* router = nullptr;
-  RouterConfig router_config = {};  // without the constraint, which follows from `limits`
+  RouterConfig router_config = {};  // without constraint and guard, which follow from the above
   const PlacementPolicy* placement = nullptr;
   std::optional<HostCaches> host = {};  // empty: made later, when the memory is known
   std::optional<DevicePolicyChoice> device = {};

@@ -1,6 +1,6 @@
-// Every policy of every kind, by its name on the command line: one line each in registry.cc. Tests iterate
-// over these tables, so that every policy is tested for the properties of its kind. The tables are constant:
-// thread-safe.
+// Every policy of every kind, by its name on the command line: one line each in registry_rows.h. Tests go
+// through these tables, so that every policy is tested for the properties of its kind. The tables are
+// constant: thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,6 @@
 #include <string_view>
 
 #include "base/setting.h"
-#include "experts/routing/constraint_config.h"
-#include "experts/routing/precision.h"
 
 namespace sluice::experts {
 
@@ -107,32 +105,11 @@ struct PlacementPolicy {
   std::string_view alias = {};  // an older name, found as well
 };
 
-// How zip-pools gets its slots: no slots, from the planner, or equal shares of the memory (SPEC §1.9, §1.10).
-enum class PoolSharing : std::uint8_t { kNone, kPlanned, kEqual };
-
-// A set of policies under one name.
-struct Preset {
-  std::string_view name, router, cache, prefetch, scheduler, placement;
-  PoolSharing sharing = PoolSharing::kNone;
-  std::string_view source = {};  // paper and section
-  bool whole_layers = false;     // fetches all experts of a layer, whatever the routing
-  bool synchronous = false;      // one expert at a time: first read, then computed
-  bool usual = false;            // what there is where nobody names a preset
-  // Knows no compressed experts: reads a model that is stored whole, if there is one.
-  bool whole_experts = false;
-  // For models in slices: a precision other than kFull, and how misses are limited.
-  PrecisionMode precision = PrecisionMode::kFull;
-  ConstraintMode constraint = ConstraintMode::kNone;
-  bool sliced() const { return precision != PrecisionMode::kFull; }
-};
-
 std::span<const CachePolicy> cache_policies();
 std::span<const RouterPolicy> router_policies();
 std::span<const PrefetchPolicy> prefetch_policies();
 std::span<const SchedulerPolicy> scheduler_policies();
 std::span<const PlacementPolicy> placement_policies();
-std::span<const Preset> presets();
-const Preset& usual_preset();
 
 // Error(kUsage) that lists the known names; of a placement it names the setting that asks for it.
 const CachePolicy& find_cache(std::string_view name);
@@ -140,10 +117,9 @@ const RouterPolicy& find_router(std::string_view name);
 const PrefetchPolicy& find_prefetch(std::string_view name);
 const SchedulerPolicy& find_scheduler(std::string_view name);
 const PlacementPolicy& find_placement(std::string_view name, Setting asked_by = Setting::kPlacement);
-const Preset& find_preset(std::string_view name);
 
-// Makes the cache `name` after validating its configuration. Error(kUsage) also for an oracle without the
-// future.
+// Makes the cache after validating its configuration. Error(kUsage) also for an oracle without the future.
+std::unique_ptr<Cache> make_cache(const CachePolicy& policy, const CacheConfig& config);
 std::unique_ptr<Cache> make_cache(std::string_view name, const CacheConfig& config);
 
 }  // namespace sluice::experts

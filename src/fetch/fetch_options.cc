@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/setting.h"
+#include "base/unknown_name.h"
 
 namespace sluice::fetch {
 namespace {
@@ -16,11 +17,8 @@ constexpr struct {
 IoMode parse_io_mode(std::string_view text) {
   for (const auto& entry : kModes)
     if (entry.name == text) return entry.mode;
-  throw Error(ErrorKind::kUsage, "unknown way of reading")
-      .in(Setting::kIo)
-      .expected("direct, buffered or mmap")
-      .found(text)
-      .fix("leave " + Setting::kIo + " out for direct");
+  throw unknown_name(Setting::kIo, text, names_in(kModes), "unknown way of reading",
+                     "leave " + Setting::kIo + " out for direct");
 }
 
 std::string_view io_mode_name(IoMode mode) { return kModes[static_cast<int>(mode)].name; }

@@ -11,6 +11,7 @@
 #include "base/duration.h"
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/setting.h"
 #include "base/stop_request.h"
 #include "base/text_table.h"
 #include "base/wrapped_text.h"
@@ -138,6 +139,7 @@ std::unique_ptr<engine::Engine> make_engine(const Contender& contender,
                                             engine::resolve(options, *contender.checkpoint, *contender.model),
                                             engine::generation_logit_rows(options.sequences));
   } catch (const Error& error) {
+    if (error.kind() == ErrorKind::kInterrupted) throw;  // whoever has the turn
     throw of_contender(contender.preset, error);
   }
 }
@@ -149,6 +151,7 @@ void check_one_model(const std::vector<Contender>& contenders, const CompareSett
   for (const Contender& it : contenders) identities.try_emplace(it.checkpoint, 0);
   if (identities.size() == 1) return;
   for (const Contender& it : contenders) {
+    stop_if(settings.interrupted);
     const engine::EngineOptions& options = it.options ? *it.options : settings.options;
     std::uint64_t& identity = identities.at(it.checkpoint);
     if (identity == 0) identity = engine::model_identity(*it.checkpoint, *it.model, options.fetch);
@@ -271,6 +274,7 @@ Comparison Comparer::run(const std::vector<Contender>& contenders, const Compare
       engine::EngineOptions options = contender.options.value_or(settings.options);
       if (!contender.options) options.preset = contender.preset;
       options.sequences = settings.requests.size();
+      options.stop = settings.interrupted;
       if (const std::optional<engine::Profile> known = profile(*contender.checkpoint)) {
         options.profile = known;
         options.profile_if_it_fits = true;
@@ -407,6 +411,9 @@ std::string changes_text(const Comparison& comparison, std::size_t columns) {
 
 }  // namespace
 
+// Columns of the table, the first to be left out first: found in, CPU/token, least and most speed, TTFT.
+constexpr std::size_t kDispensable[] = {9, 7, 2, 3};
+
 std::string table_text(const Comparison& comparison, std::size_t columns) {
   std::vector<std::vector<std::string>> rows = {{"preset", "tok/s", "(least-most)", "TTFT", "read/token",
                                                  "in vain", "hits", "CPU/token", "peak", "found in"}};
@@ -423,7 +430,12 @@ std::string table_text(const Comparison& comparison, std::size_t columns) {
   }
   const auto line = [&](const std::string& words) { return wrapped_text(words, columns) + '\n'; };
   const std::size_t runs = comparison.contenders.front().runs.size();
-  return text_table(rows, columns) +
+  const MainColumns shown = main_columns(rows, columns, kDispensable);
+  const bool narrow = !shown.left_out.empty();
+  return text_table(shown.rows, columns) +
+         (narrow ? line(fmt::format("left out: {}; a wider terminal and {} have them",
+                                    fmt::join(shown.left_out, ", "), flag(Setting::kJson)))
+                 : "") +
          line(fmt::format("budget {}, {} thread{}, {} run{} each in turns; medians; texts {}",
                           format_bytes(comparison.budget), comparison.threads,
                           comparison.threads == 1 ? "" : "s", runs, runs == 1 ? "" : "s",
@@ -435,7 +447,8 @@ std::string table_text(const Comparison& comparison, std::size_t columns) {
          line(
              "in vain: what was read ahead beside read/token, and then not needed; hits: experts that needed "
              "no "
-             "demand read, prefetched ones among them; found in: what the cache held") +
+             "demand read, prefetched ones among them" +
+             std::string(narrow ? "" : "; found in: what the cache held")) +
          changes_text(comparison, columns) +
          (comparison.device.empty() ? "" : clocks_table(comparison, columns));
 }

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "experts/registry.h"
+#include "experts/presets.h"
 
 namespace sluice::lab {
 namespace {

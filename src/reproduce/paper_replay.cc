@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "engine/plan/pool_plan.h"
-#include "experts/registry.h"
+#include "experts/presets.h"
 #include "lab/machine/weight_bytes.h"
 
 namespace sluice::reproduce {
@@ -124,7 +124,7 @@ ReplayFigures PaperReplay::run(const ReplayRequest& request, const std::function
   const lab::PipelineCosts costs =
       preset.whole_experts ? whole(lab::pipeline_costs(profile)) : lab::pipeline_costs(profile);
   lab::PipelineSettings settings;
-  settings.preset = request.preset;
+  settings.preset = &preset;
   settings.memory = static_cast<Bytes>(request.memory);
   if (preset.sharing != experts::PoolSharing::kNone)
     settings.pools = engine::plan_pools(profile, {.shares = engine::shares_of(preset),

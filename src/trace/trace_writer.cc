@@ -27,6 +27,8 @@ void refuse_compressed(const std::string& path) {
   if (path.ends_with(".zst"))
     throw Error(ErrorKind::kUsage, "traces are recorded uncompressed")
         .in(path)
+        .expected("a name that does not end in .zst")
+        .found("one that does")
         .fix("leave .zst out, and compress the finished trace with zstd");
 }
 

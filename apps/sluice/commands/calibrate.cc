@@ -1,9 +1,8 @@
-// `sluice calibrate`: measures the losses of precision and routing for a store in slices, and keeps them in
-// the store.
+// `sluice calibrate`: measures the losses of precision and routing for a store in slices, or of the router
+// smoe for a store of exact weights, and keeps them in the store.
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <filesystem>
 #include <iostream>
 #include <optional>
 #include <string>
@@ -14,28 +13,25 @@
 #include "base/text_table.h"
 #include "command.h"
 #include "commands/calibrate_residual.h"
+#include "commands/calibrate_smoe.h"
+#include "commands/calibration_steps.h"
 #include "eval/measure_calibration.h"
 #include "flags/common_flags.h"
 #include "flags/engine_flags.h"
 #include "flags/number_range.h"
 #include "flags/output_path.h"
-#include "model/architecture.h"
-#include "model/config.h"
-#include "report/progress.h"
 #include "setup/engine_options.h"
 #include "setup/open_model.h"
-#include "setup/open_tokenizer.h"
-#include "setup/token_input.h"
 #include "store/sidecar/sidecar.h"
+#include "store/source/open_checkpoint.h"
 #include "store/source/store_checkpoint.h"
-#include "streams/interrupt.h"
 #include "streams/standard_output.h"
 #include "streams/terminal_columns.h"
 
 namespace sluice::app {
 namespace {
 
-constexpr std::int64_t kTokens = 8192, kResidualTokens = 32768;
+constexpr std::int64_t kResidualTokens = 32768;
 
 struct Options {
   EngineFlags engine;
@@ -45,10 +41,6 @@ struct Options {
   std::optional<std::int64_t> tokens;
   std::int64_t window = 256, prompt = 64;
 };
-
-// With fewer tokens, contracts on held-out text came out a fifth above their limits
-// (docs/quality-contract.md).
-constexpr std::uint64_t kFewScored = 3000;
 
 std::string percent(double share) { return fmt::format("{:.3f} %", 100 * share); }
 
@@ -93,20 +85,55 @@ void print_tables(const engine::Calibration& calibration) {
   const std::size_t columns = terminal_columns(STDOUT_FILENO, kAnyColumns);
   print_wrapped(
       fmt::format("{} tokens scored in {} windows, activations {}; the reference has perplexity {:.4f}",
-                  calibration.scored, calibration.windows, engine::activations_name(calibration.activations),
-                  calibration.perplexity));
+                  calibration.text.scored, calibration.text.windows,
+                  engine::activations_name(calibration.activations), calibration.perplexity));
   print_output("\n{}", points_table(calibration, columns));
   if (!calibration.both.empty()) print_output("\n{}", sums_table(calibration, columns));
-  if (calibration.scored < kFewScored) {
-    print_output("\n");
-    print_wrapped(fmt::format(
-        "few tokens: contracts may be missed by a fifth or more; give more text, and {} {} or more",
-        flag(Setting::kTokens), kTokens));
-  }
+  warn_of_few_tokens(calibration.text.scored);
 }
 
-[[noreturn]] void refuse(Setting setting, const std::string& why, const std::string& fix) {
-  throw Error(ErrorKind::kUsage, why).in(setting).fix(fix);
+[[noreturn]] void refuse(Setting setting, const char* why, const std::string& expected,
+                         const std::string& found, const std::string& fix) {
+  throw Error(ErrorKind::kUsage, why).in(setting).expected(expected).found(found).fix(fix);
+}
+
+// Checked before the work begins. Whether the store is in slices.
+bool check_store(const EngineFlags& flags, const std::string& state) {
+  if (!store::looks_like_store(flags.model))
+    throw Error(ErrorKind::kUnsupported, "only a packed store keeps what it loses")
+        .in(flags.model)
+        .expected("a NAME.sluice store")
+        .found("no packed store")
+        .fix("pack the model: sluice pack MODEL " + flag(Setting::kOutput) + " NAME.sluice, with " +
+             flag(Setting::kSlices) + " 8/4 for two precisions");
+  if (!state.empty()) check_output_path(state);
+  store::check_takes_sidecars(flags.model);
+  return store::open_checkpoint(flags.model)->slices().has_value();
+}
+
+void calibrate_slices(const EngineFlags& flags, const std::string& reference_path,
+                      const CalibrationRequest& request) {
+  const OpenModel open = open_model(flags.model, WithTokenizer::kRequired, flags);
+  const OpenModel reference = open_model(reference_path, WithTokenizer::kNo, flags);
+  const std::vector<tokenizer::TokenId> tokens = calibration_tokens(request, open, flags);
+  eval::CalibrateOptions settings;
+  settings.windows = calibration_windows(request, open);
+  check_output();
+  settings.engine = engine_options(flags);
+  settings.engine.positions = settings.windows.window;
+  settings.state = request.state;
+  engine::Calibration calibration;
+  calibrate_with_progress(request, flags, [&](const OnCalibrated& on_progress) {
+    settings.on_progress = on_progress;
+    calibration = eval::measure_calibration(*open.checkpoint, open.model, *reference.checkpoint,
+                                            reference.model, tokens, settings);
+  });
+  const Json json = engine::to_json(calibration);
+  store::write_sidecar(flags.model, "calibration", "calibration", json);
+  if (flags.json)
+    std::cout << json.dump() << '\n';
+  else
+    print_tables(calibration);
 }
 
 void calibrate(const Options& options) {
@@ -117,92 +144,48 @@ void calibrate(const Options& options) {
     for (const auto& [setting, value] : others)
       if (!value.empty())
         refuse(setting, "a residual is measured with one model, and at once",
-               "leave it out, or leave " + Setting::kResidual + " out");
+               Setting::kResidual + " without it", "both", "leave out one of the two");
     return calibrate_residual(
         flags, {options.file, options.output, options.tokens.value_or(kResidualTokens), options.window});
   }
-  if (options.reference.empty())
-    refuse(Setting::kReference, "losses are measured against the model that the store was packed from",
-           "name it, or give " + Setting::kResidual + " for prefetching");
   if (!options.output.empty())
-    refuse(Setting::kOut, "the losses of a store are kept in the store", "leave it out");
-  if (!store::looks_like_store(flags.model))
-    throw Error(ErrorKind::kUnsupported, "only a store in slices has losses to calibrate")
-        .in(flags.model)
-        .expected("a store of family sliced")
-        .found("no packed store")
-        .fix("pack the model in slices: sluice pack MODEL " + flag(Setting::kOutput) + " NAME.sluice " +
-             flag(Setting::kSlices) + " 8/4");
-  if (!options.state.empty()) check_output_path(options.state);
-  store::check_takes_sidecars(flags.model);
-  const OpenModel open = open_model(flags.model, WithTokenizer::kRequired, flags);
-  const OpenModel reference = open_model(options.reference, WithTokenizer::kNo, flags);
-  const std::string text = read_input_text(options.file);
-  std::vector<tokenizer::TokenId> tokens =
-      encode_file(*open.tokenizer, text, options.file, tokenizer::AddSpecial::kNo, flags);
-  tokens.resize(std::min(tokens.size(), static_cast<std::size_t>(options.tokens.value_or(kTokens))));
-
-  eval::CalibrateOptions settings;
-  settings.windows = {static_cast<std::size_t>(options.window), static_cast<std::size_t>(options.prompt)};
-  if (settings.windows.window < settings.windows.prompt + 2)
-    throw Error(ErrorKind::kUsage, "a window leaves no token to score behind its prompt")
-        .in(Setting::kCtx)
-        .expected(fmt::format("at least {}", settings.windows.prompt + 2))
-        .found(std::to_string(settings.windows.window));
-  if (settings.windows.window > open.model.config.max_positions)
-    throw Error(ErrorKind::kUsage, "windows are longer than the model's context")
-        .in(Setting::kCtx)
-        .expected(fmt::format("at most {}", open.model.config.max_positions))
-        .found(std::to_string(settings.windows.window));
-  check_output();
-  settings.engine = engine_options(flags);
-  settings.engine.positions = settings.windows.window;
-  settings.state = options.state;
-  engine::Calibration calibration;
-  {
-    std::optional<Progress> progress;
-    settings.on_progress = [&](std::size_t done, std::size_t all) {
-      if (!progress)
-        progress.emplace("calibrate: tokens", all, progress_verbosity(flags.quiet, flags.json),
-                         Progress::Unit::kCount);
-      progress->update(done);
-      return !interrupted();
-    };
-    try {
-      calibration = eval::measure_calibration(*open.checkpoint, open.model, *reference.checkpoint,
-                                              reference.model, tokens, settings);
-    } catch (Error& error) {
-      if (error.kind() != ErrorKind::kInterrupted) throw;
-      if (options.state.empty()) throw error.fix("with " + Setting::kState + " FILE it could go on there");
-      const bool kept = std::filesystem::exists(options.state);  // not before the first way is finished
-      throw error.fix(kept ? "what is finished is in " + options.state + ": the same command goes on there"
-                           : "nothing was finished, so that nothing is kept");
-    }
-  }
-  const Json json = engine::to_json(calibration);
-  store::write_sidecar(flags.model, "calibration", "calibration", json);
-  if (flags.json)
-    std::cout << json.dump() << '\n';
-  else
-    print_tables(calibration);
+    refuse(Setting::kOut, "the losses of a store are kept in the store", "no file", options.output,
+           "leave " + Setting::kOut + " out");
+  const CalibrationRequest request{.file = options.file,
+                                   .state = options.state,
+                                   .tokens = options.tokens.value_or(kCalibrationTokens),
+                                   .window = options.window,
+                                   .prompt = options.prompt};
+  const bool sliced = check_store(flags, options.state);
+  if (sliced && options.reference.empty())
+    refuse(Setting::kReference, "losses are measured against the model that the store was packed from",
+           Setting::kReference + " MODEL", "neither it nor " + Setting::kResidual,
+           "name that model, or give " + Setting::kResidual + " to measure for prefetching");
+  if (!sliced && !options.reference.empty())
+    refuse(Setting::kReference,
+           "a store without slices loses something by its routing alone, and is its own reference",
+           "no reference", options.reference, "leave " + Setting::kReference + " out");
+  if (sliced) return calibrate_slices(flags, options.reference, request);
+  calibrate_smoe(flags, request);
 }
 
 }  // namespace
 
 void add_calibrate(Command& app) {
-  Command* command =
-      app.add_command("calibrate", "Measure what a store in slices loses, so that " + Setting::kMaxLoss +
-                                       " can keep to it, or what prefetching is to add to inputs of routers");
+  Command* command = app.add_command(
+      "calibrate", "Measure what a store loses by precision and routing, so that " + Setting::kMaxLoss +
+                       " can keep to it, or what prefetching is to add to inputs of routers");
   auto options = std::make_shared<Options>();
   EngineFlags& flags = options->engine;
   command
       ->add_argument("STORE", &flags.model,
-                     "Packed NAME.sluice store in slices; keeps the result as a sidecar. With " +
-                         Setting::kResidual + " any model")
+                     "Packed NAME.sluice store; keeps the result as a sidecar. With " + Setting::kResidual +
+                         " any model")
       ->required();
   command->add_option(
       Setting::kReference, &options->reference,
-      "The model that it was packed from: a Hugging Face directory, or a store without slices");
+      "For a store in slices, the model that it was packed from: a Hugging Face directory, or a store "
+      "without slices. A store without slices is its own reference: the router smoe is measured");
   command->add_flag(Setting::kResidual, options->residual,
                     "Instead measures by how much the inputs of neighbouring routers differ, which " +
                         Setting::kPrefetch + " dali-residual follows; the last fifth of the text tests it");
@@ -212,8 +195,8 @@ void add_calibrate(Command& app) {
       ->required();
   command
       ->add_option(Setting::kTokens, &options->tokens,
-                   fmt::format("Most tokens of the text that are used; default: {}, with {} {}", kTokens,
-                               flag(Setting::kResidual), kResidualTokens))
+                   fmt::format("Most tokens of the text that are used; default: {}, with {} {}",
+                               kCalibrationTokens, flag(Setting::kResidual), kResidualTokens))
       ->check(whole_number(Setting::kTokens, 2, std::uint64_t{1} << 31));
   command->add_option(Setting::kCtx, &options->window, "Tokens of a window")
       ->show_default()
@@ -236,10 +219,11 @@ void add_calibrate(Command& app) {
        .quiet = "No progress on standard error"});
   add_activations_flag(*command, flags.slices);
   command->footer(
-      "The text should be like those that will be written. It is computed some twenty-five times, token by "
-      "token: --state keeps each of them.\n"
+      "The text should be like those that will be written. It is computed some twenty-five times for a store "
+      "in slices, else ten times, token by token: --state keeps each of them.\n"
       "Examples:\n"
       "  sluice calibrate fable.sluice --reference models/fable-moe-18m -f models/fable-moe-18m/eval.txt\n"
+      "  sluice calibrate exact.sluice -f models/fable-moe-18m/eval.txt\n"
       "  sluice run fable.sluice --max-loss 1% --memory 30MiB -p \"Once upon a time\"\n"
       "  sluice calibrate fable.sluice --residual -f models/fable-moe-18m/train.txt");
   command->callback([options] { calibrate(*options); });

@@ -109,7 +109,8 @@ void calibrate_residual(const EngineFlags& flags, const ResidualRequest& request
     throw Error(ErrorKind::kUsage, "windows are longer than the model's context")
         .in(Setting::kCtx)
         .expected(fmt::format("at most {}", open.model.config.max_positions))
-        .found(std::to_string(settings.window));
+        .found(std::to_string(settings.window))
+        .fix("give a smaller " + Setting::kCtx);
   check_output();
   settings.engine = engine_options(flags);
   settings.engine.residual = nullptr;  // it is measured anew

@@ -231,7 +231,7 @@ void print_lines(const std::vector<Finding>& findings, bool quiet) {
   for (const Finding& finding : findings) {
     if (quiet && finding.ok) continue;
     lines +=
-        report_row(fmt::format("{:<4}  {}", finding.ok ? "ok" : "warn", finding.name), finding.text, columns);
+        report_row(fmt::format("{:<4} {}", finding.ok ? "ok" : "warn", finding.name), finding.text, columns);
     if (!finding.fix.empty()) lines += report_row("", finding.fix, columns);
   }
   std::cout << lines;

@@ -33,6 +33,8 @@ void check(const EvalOptions& options) {
     if (given)
       throw Error(ErrorKind::kUsage, text ? "the flag needs a choice task" : "the flag is for texts")
           .in(setting)
+          .expected(mark(text ? Setting::kTask : Setting::kFile) + " beside it")
+          .found(text ? mark(Setting::kFile) : Setting::kTask + " " + options.task)
           .fix(text ? "give " + Setting::kTask + " and " + Setting::kData + ", or leave it out"
                     : "give " + Setting::kFile + " instead of " + Setting::kTask + ", or leave it out");
   };
@@ -40,7 +42,9 @@ void check(const EvalOptions& options) {
     throw Error(ErrorKind::kUsage, "there is nothing to evaluate, or more than one thing")
         .in(text ? Setting::kFile : Setting::kTask)
         .expected("either a text, " + Setting::kFile + " FILE, or a choice task, " + Setting::kTask +
-                  " NAME " + Setting::kData + " FILE");
+                  " NAME " + Setting::kData + " FILE")
+        .found(text ? "neither" : "both")
+        .fix(text ? "give one of the two" : "leave one of the two out");
   refuse(text && !options.data.empty(), Setting::kData);
   refuse(text && options.limit != 0, Setting::kLimit);
   refuse(!text && options.stride != 0, Setting::kStride);
@@ -49,14 +53,20 @@ void check(const EvalOptions& options) {
   if (!text && options.data.empty())
     throw Error(ErrorKind::kUsage, "a task needs its data")
         .in(Setting::kData)
+        .expected("the file with the items of " + options.task)
+        .found("none")
         .fix("give " + Setting::kData + " FILE");
   if (options.reference.empty() && !options.reference_memory.empty())
     throw Error(ErrorKind::kUsage, "there is no reference")
         .in(Setting::kReferenceMemory)
-        .fix("give " + Setting::kReference + " MODEL");
+        .expected(Setting::kReference + " MODEL beside it")
+        .found("none")
+        .fix("give " + Setting::kReference + " MODEL, or leave " + Setting::kReferenceMemory + " out");
   if (options.engine.context != 0)
     throw Error(ErrorKind::kUsage, "the context of eval is its window")
         .in(Setting::kContext)
+        .expected(Setting::kCtx + " N")
+        .found(std::to_string(options.engine.context))
         .fix("use " + Setting::kCtx + " N");
   if (!options.state.empty()) check_output_path(options.state);
   lab::find_machine(options.machine);
@@ -78,6 +88,7 @@ void check_engine(const EvalOptions& options, const engine::Engine& engine) {
     throw Error(ErrorKind::kUsage,
                 "this evaluation cannot go on with the same results: they depend on what is in memory")
         .in(Setting::kState)
+        .expected("an evaluation that each start decides alike: the router exact and no constraint")
         .found(fmt::format("precision {}, router {}, constraint {}",
                            experts::precision_name(engine.policies().precision.mode),
                            engine.policies().router->name,

@@ -114,8 +114,8 @@ OpenModel open_reference(const EvalOptions& options, const OpenModel& open, cons
     throw Error(ErrorKind::kUnsupported, "a model in slices is rounded, so it cannot be an exact reference")
         .in(options.reference)
         .expected("a model directory, or a store of family raw or split")
+        .found("a store of family sliced")
         .fix("give the model it was packed from");
-  check_window(cut.length, reference.model);
   const std::size_t expected = open.model.config.vocab, found = reference.model.config.vocab;
   if (expected != found)
     throw other_vocabulary(options, fmt::format("{} tokens", expected), fmt::format("{} tokens", found));
@@ -132,6 +132,13 @@ OpenModel open_reference(const EvalOptions& options, const OpenModel& open, cons
                              shown(theirs, tokens.end()));
     reference.tokenizer.reset();  // frees its memory
   }
+  // Last, so that a model of another kind is not taken for one of the same kind with a short context.
+  if (cut.length > reference.model.config.max_positions)
+    throw Error(ErrorKind::kInvalid, "windows are longer than the reference's context")
+        .in(options.reference)
+        .expected(fmt::format("a context of {} tokens or more, as {} asks", cut.length, mark(Setting::kCtx)))
+        .found(std::to_string(reference.model.config.max_positions))
+        .fix("give a smaller " + Setting::kCtx + ", or another " + Setting::kReference);
   return reference;
 }
 

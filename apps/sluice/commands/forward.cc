@@ -51,11 +51,14 @@ std::vector<tokenizer::TokenId> encoder_input(const Options& options, const mode
   if (given && !config.has_encoder())
     throw Error(ErrorKind::kUsage, "this model has no encoder")
         .in(Setting::kEncoderTokens)
+        .expected("an encoder-decoder, such as switch_transformers")
         .found(config.model_type)
         .fix("leave " + Setting::kEncoderTokens + " out");
   if (!given && config.has_encoder())
     throw Error(ErrorKind::kUsage, "this model needs its encoder's input too")
         .in(Setting::kEncoderTokens)
+        .expected("token ids")
+        .found("none")
         .fix("give " + Setting::kEncoderTokens +
              " 1,2,3, and the decoder's tokens, start token included, as " + Setting::kTokens);
   return given ? parse_token_list(options.encoder_tokens, Setting::kEncoderTokens)

@@ -78,6 +78,7 @@ void run(const Options& options) {
     if (std::filesystem::is_directory(options.file))
       throw Error(ErrorKind::kInvalid, "not a file")
           .in(options.file)
+          .expected("a file of JSON lines")
           .found("a directory")
           .fix("name a file in it");
     std::ifstream in(options.file, std::ios::binary);

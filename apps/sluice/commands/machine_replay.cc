@@ -25,6 +25,7 @@
 #include "experts/routing/slice_names.h"
 #include "flags/number_range.h"
 #include "flags/output_path.h"
+#include "flags/slice_bits_flag.h"
 #include "flags/slice_effects.h"
 #include "flags/split_list.h"
 #include "lab/machine/machine_replay.h"
@@ -62,7 +63,8 @@ lab::SlicedModel model_of(const std::string& shape, const trace::TraceHeader& he
       .in(Setting::kShape)
       .expected(known + "a model's directory, or its config.json")
       .found(
-          fmt::format("{} sparse layers of {} experts, top {}", header.layers, header.experts, header.top_k));
+          fmt::format("{} sparse layers of {} experts, top {}", header.layers, header.experts, header.top_k))
+      .fix("give " + Setting::kShape + " with the model that was recorded");
 }
 
 // All settings except memory and slices, by the rules of the engine.
@@ -75,7 +77,8 @@ lab::MachineReplaySettings settings_of(const MachineRequest& request, const Mach
     throw Error(ErrorKind::kUsage, "this preset is for models without slices")
         .in(Setting::kPreset)
         .expected("slicemoe")
-        .found(request.preset);
+        .found(request.preset)
+        .fix("name slicemoe, or leave " + Setting::kPreset + " out");
   options.router = flags.router;
   options.cache = request.cache;
   if (request.preset.empty() && options.precision == experts::PrecisionMode::kFull)
@@ -83,8 +86,8 @@ lab::MachineReplaySettings settings_of(const MachineRequest& request, const Mach
   const engine::PolicyPlan chosen = engine::choose_policies(options);
   check_effects(slices, options, chosen);
   lab::MachineReplaySettings settings;
-  settings.router = chosen.router->name;
-  settings.cache = chosen.cache->name;
+  settings.router = chosen.router;
+  settings.cache = chosen.cache;
   settings.cache_aware = options.cache_aware;
   settings.smoe = options.smoe;
   settings.precision = chosen.precision;
@@ -121,13 +124,13 @@ Json phase_json(const lab::MachinePhase& phase) {
 Json row_json(const Row& row) {
   const lab::MachineReplayResult& result = row.result;
   const lab::MachineReplaySettings& settings = row.settings;
-  const experts::RouterRules rules = experts::find_router(settings.router).rules;
+  const experts::RouterRules rules = settings.router->rules;
   return {{"slices", codec::slice_bits_text(row.bits)},
           {"memory", settings.memory},
           {"msb_bytes", settings.bytes.msb},
           {"lsb_bytes", settings.bytes.lsb},
-          {"cache", settings.cache},
-          {"router", settings.router},
+          {"cache", settings.cache.name()},
+          {"router", settings.router.name()},
           {"precision", experts::precision_name(settings.precision.mode)},
           {"constraint", experts::constraint_name(settings.constraint.mode)},
           {"miss_rate", keeps_limit(settings.constraint.mode) ? Json(settings.constraint.limit) : Json()},
@@ -159,13 +162,12 @@ void print_table(const lab::RoutedSteps& steps, const lab::SlicedModel& model, c
                             model.layers(), model.experts(), model.top_k(), model.name(), prompts_text(steps),
                             rows[0].result.decode.steps));
   print_played(steps.played);
-  print_wrapped(
-      fmt::format("machine {}; router {}, precision {}, constraint {}, cache {}{}", machine.name,
-                  settings.router, experts::precision_name(settings.precision.mode),
-                  experts::constraint_name(settings.constraint.mode), settings.cache,
-                  experts::find_cache(settings.cache).sliced
-                      ? fmt::format(", warm-up {}", experts::initial_slices_name(settings.slices.initial))
-                      : ""));
+  print_wrapped(fmt::format("machine {}; router {}, precision {}, constraint {}, cache {}{}", machine.name,
+                            settings.router.name(), experts::precision_name(settings.precision.mode),
+                            experts::constraint_name(settings.constraint.mode), settings.cache.name(),
+                            settings.cache->sliced ? fmt::format(", warm-up {}", experts::initial_slices_name(
+                                                                                     settings.slices.initial))
+                                                   : ""));
   std::vector<std::vector<std::string>> table = {{"slices", "memory", "HBN %", "MSB %", "LSB %", "lost %",
                                                   "mJ/token", "Flash/read/write/compute mJ", "time/token",
                                                   "rest/compute/wait", "a prompt"}};
@@ -202,7 +204,7 @@ class DecisionFile {
   DecisionFile(const std::string& path, const lab::MachineReplaySettings& settings, const std::string& played)
       : file_(OutputFile::create(path)), unfinished_(path) {
     file_.write(experts::decision_heading(
-        {.cache = settings.cache,
+        {.cache = std::string(settings.cache.name()),
          .scope = "global",
          .capacity = settings.memory,
          .keep = experts::Part::kMsb | experts::Part::kLsb,
@@ -271,7 +273,9 @@ void machine_replay(const MachineRequest& request, const MachineFlags& flags, co
       throw Error(ErrorKind::kUsage, "a replay on a modelled machine needs " + Setting::kMachine + " and " +
                                          Setting::kMemoryExperts)
           .in(setting)
-          .expected(expected);
+          .expected(expected)
+          .found("none")
+          .fix("give it, too");
   };
   need(flags.machine, Setting::kMachine, "slicemoe, or a JSON file");
   need(request.memories, Setting::kMemoryExperts, "a size (1.8GB)");
@@ -281,18 +285,15 @@ void machine_replay(const MachineRequest& request, const MachineFlags& flags, co
   for (const std::string& memory : split_list(request.memories, Setting::kMemoryExperts))
     for (const std::string& text :
          split_list(flags.slices.empty() ? "8/4" : flags.slices, Setting::kSlices)) {
-      const std::optional<codec::SliceBits> bits = codec::parse_slice_bits(text);
-      if (!bits)
-        throw Error(ErrorKind::kUsage, "no such slices")
-            .in(Setting::kSlices)
-            .expected("8/4, 6/3 or 4/2")
-            .found("\"" + text + "\"");
-      rows.push_back({*bits, common, {}});
+      rows.push_back({slice_bits_flag(text), common, {}});
       rows.back().settings.memory = parse_size(memory, Setting::kMemoryExperts);
     }
   if (!request.decisions.empty() && rows.size() != 1)
     throw Error(ErrorKind::kUsage, "one log holds the decisions of one memory and one pair of slices")
-        .in(Setting::kDecisions);
+        .in(Setting::kDecisions)
+        .expected("one replay")
+        .found(std::to_string(rows.size()))
+        .fix("name one memory and one pair of slices, or leave " + Setting::kDecisions + " out");
   if (!request.decisions.empty()) check_new_file(request.decisions);
 
   const std::unique_ptr<trace::RoutingTrace> trace = trace::open_trace(request.trace);

@@ -18,6 +18,7 @@
 #include "base/machine/cpu.h"
 #include "base/setting.h"
 #include "base/shown_text.h"
+#include "base/unknown_name.h"
 #include "codec/exponents/exponent_codec.h"
 #include "codec/exponents/plane_decoder.h"
 #include "codec/exponents/shards.h"
@@ -25,6 +26,7 @@
 #include "flags/common_flags.h"
 #include "flags/number_range.h"
 #include "flags/output_path.h"
+#include "flags/slice_bits_flag.h"
 #include "flags/work_memory.h"
 #include "model/pack_plan.h"
 #include "report/progress.h"
@@ -50,10 +52,9 @@ struct Options {
   std::string slices, dense{"exact"};
 };
 
-std::string codec_names() {
-  std::string names(codec::kNativeCodec);
-  for (const codec::ExponentCodecEntry& entry : codec::exponent_codecs())
-    names += fmt::format(", {}", entry.name);
+std::vector<std::string> codec_names() {
+  std::vector<std::string> names = {std::string(codec::kNativeCodec)};
+  for (const codec::ExponentCodecEntry& entry : codec::exponent_codecs()) names.emplace_back(entry.name);
   return names;
 }
 
@@ -67,20 +68,9 @@ std::string codec_levels() {
   return text;
 }
 
-std::string slice_names() {
-  std::string names;
-  for (const codec::SliceBits bits : codec::kStoredSliceBits)
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", codec::slice_bits_text(bits));
-  return names;
-}
-
 // A store with an unknown codec is unsupported; a flag with one is wrong usage.
 void check_codec(const std::string& codec, std::optional<int> level) {
-  if (!codec::is_codec(codec))
-    throw Error(ErrorKind::kUsage, "unknown codec")
-        .in(Setting::kCodec)
-        .expected("one of: " + codec_names())
-        .found("\"" + codec + "\"");
+  if (!codec::is_codec(codec)) throw unknown_name(Setting::kCodec, codec, codec_names(), "unknown codec");
   if (codec != codec::kNativeCodec) {
     codec::make_exponent_codec(codec, level);
   } else if (level) {
@@ -92,24 +82,10 @@ void check_codec(const std::string& codec, std::optional<int> level) {
   }
 }
 
-std::optional<codec::SliceBits> parse_slices(const std::string& text) {
-  if (text.empty()) return std::nullopt;
-  const std::optional<codec::SliceBits> bits = codec::parse_slice_bits(text);
-  if (!bits)
-    throw Error(ErrorKind::kUsage, "unknown slices")
-        .in(Setting::kSlices)
-        .expected("one of: " + slice_names())
-        .found("\"" + text + "\"");
-  return bits;
-}
-
 store::DenseRounding parse_dense(const std::string& text, bool sliced) {
   if (text == "exact") return store::DenseRounding::kExact;
   if (text != "int8")
-    throw Error(ErrorKind::kUsage, "unknown form of dense weights")
-        .in(Setting::kDense)
-        .expected("exact or int8")
-        .found("\"" + text + "\"");
+    throw unknown_name(Setting::kDense, text, {"exact", "int8"}, "unknown form of dense weights");
   if (!sliced)
     throw Error(ErrorKind::kUsage, "dense weights of 8 bits belong to a store with sliced experts")
         .in(Setting::kDense)
@@ -150,11 +126,13 @@ void pack(const Options& options) {
   pack.level = options.level;
   if (options.chunks) pack.chunks = codec::check_chunk_count(*options.chunks, Setting::kChunks);
   check_codec(pack.codec, pack.level);  // checked before the model is read
-  pack.slices = parse_slices(options.slices);
+  if (!options.slices.empty()) pack.slices = slice_bits_flag(options.slices);
   pack.dense = parse_dense(options.dense, pack.slices.has_value());
   if (options.chunks && pack.codec == "none")
     throw Error(ErrorKind::kUsage, "codec none has no exponent chunks")
         .in(Setting::kChunks)
+        .expected("a codec that compresses exponents")
+        .found(Setting::kCodec + " none")
         .fix("leave " + Setting::kChunks + " out");
   pack.exclude = options.exclude;
   pack.threads = static_cast<unsigned>(options.common.threads);
@@ -168,6 +146,7 @@ void pack(const Options& options) {
   if (!checkpoint->find_file("config.json") && std::filesystem::exists(options.model + "/config.json"))
     throw Error(ErrorKind::kUsage, "a store without the model's config.json could not be run")
         .in(Setting::kExclude)
+        .expected("patterns that keep config.json")
         .found("patterns that leave it out")
         .fix("let them keep config.json");
   if (options.common.json || !options.common.quiet) check_output();
@@ -228,7 +207,7 @@ void add_pack(Command& app) {
       ->required();
   command
       ->add_option(Setting::kCodec, &options->codec,
-                   fmt::format("How exponents are compressed: {}", codec_names()))
+                   fmt::format("How exponents are compressed: {}", fmt::join(codec_names(), ", ")))
       ->show_default();
   command
       ->add_option(Setting::kChunks, &options->chunks,
@@ -242,7 +221,7 @@ void add_pack(Command& app) {
       fmt::format(
           "Round experts to codes of so many bits, the higher of them fetched by themselves (SliceMoE): {}. "
           "Such a store cannot be unpacked",
-          slice_names()));
+          fmt::join(slice_bits_names(), ", ")));
   command
       ->add_option(Setting::kDense, &options->dense,
                    "With " + Setting::kSlices + ": dense weights exact, or their large matrices in int8")

@@ -89,6 +89,9 @@ void add_memory(const engine::Engine& engine, std::size_t positions, Table& tabl
                                          engine.report().dense_choice.why));
 }
 
+// A time that may be nothing beside times of microseconds.
+std::string short_time(double seconds) { return seconds == 0 ? "0 µs" : format_duration(seconds); }
+
 // What pools keep in which state, and the speed that measured costs let expect.
 void add_pools(const engine::Engine& engine, const engine::PoolPlan& plan, Table& table) {
   const engine::Profile& profile = *engine.report().profile;
@@ -101,16 +104,16 @@ void add_pools(const engine::Engine& engine, const engine::PoolPlan& plan, Table
                                      format_bytes(profile.model.sm + profile.model.exp),
                                      format_bytes(profile.model.sm), format_bytes(profile.model.exp)));
   table.row("costs", fmt::format("u {}, v {}, c {}, merge {}, p {}; a read alone {}; the rest of a step {}",
-                                 format_duration(profile.u.median), format_duration(profile.v.median),
-                                 format_duration(profile.c.median), format_duration(profile.merge.median),
-                                 format_duration(profile.p.median), format_duration(profile.latency.median),
-                                 format_duration(profile.rest.median)));
+                                 short_time(profile.u.median), short_time(profile.v.median),
+                                 short_time(profile.c.median), short_time(profile.merge.median),
+                                 short_time(profile.p.median), short_time(profile.latency.median),
+                                 short_time(profile.rest.median)));
   table.row("shares",
             fmt::format("F {:.2f}, C {:.2f}, S {:.2f}, E {:.2f} of the memory ({} configurations)",
                         plan.gamma.f, plan.gamma.c, plan.gamma.s, plan.gamma.e, plan.configurations));
   const auto choice = [&](std::string_view name, const engine::PoolChoice& it) {
     table.row(name, fmt::format("{}: {} a layer, {:.2f} tok/s, {} a step, limit {}", slots_text(it.slots),
-                                format_duration(it.expected.cost), it.tok_s,
+                                short_time(it.expected.cost), it.tok_s,
                                 format_bytes(static_cast<Bytes>(it.disk_bytes)), it.limit));
     if (it.wasted_bytes.value_or(0) >= 1)
       table.row("", fmt::format("and {} a step read ahead in vain, unless that does not pay and stops",
@@ -124,6 +127,7 @@ void add_pools(const engine::Engine& engine, const engine::PoolPlan& plan, Table
   };
   table.row("gain", fmt::format("{:.1f} % of a step's time over F only, {:.1f} % over equal shares",
                                 gain(plan.f_only), gain(plan.equal_shares)));
+  table.row("bytes per token", predicted_bytes_text(engine.report()));
 }
 
 // Mean bytes that these parts of an expert take in memory.
@@ -181,19 +185,14 @@ void add_cache(const engine::Engine& engine, Table& table) {
                                 format_bytes(held.each)));
     name = "or";
   }
-  if (engine.checkpoint().slices()) {
-    table.row(
-        "bytes per token",
-        "not predicted: routing, precision and misses decide while a text is generated which slices are "
-        "read");
-    return;
-  }
   table.row("bytes per token", predicted_bytes_text(engine.report()));
-  if (engine.policies().router->lossy)
+  if (engine.policies().router->lossy && !engine.checkpoint().slices())
     table.row("", fmt::format("less with the router {}, which decides while a text is generated",
                               engine.policies().router->name));
-  table.row("speed", "not predicted: only for caches with pools (" + flag(Setting::kCache) +
-                         " zip-pools) are costs measured");
+  table.row("speed", engine.checkpoint().slices()
+                         ? "not predicted, as the bytes are not"
+                         : "not predicted: only for caches with pools (" + flag(Setting::kCache) +
+                               " zip-pools) are costs measured");
 }
 
 Json to_json(const engine::Engine& engine, std::size_t positions) {
@@ -248,12 +247,17 @@ void plan(const Options& options) {
   const OpenModel open = open_model(flags.model, WithTokenizer::kIfThere, flags);  // it takes memory in a run
   if (open.model.experts.empty())
     throw Error(ErrorKind::kUnsupported, "the model has no experts, so there is nothing to plan")
-        .in(flags.model);
+        .in(flags.model)
+        .expected("a model with routed experts")
+        .found(open.model.config.model_type + ", without any")
+        .fix("run it as it is: it is read once, at the start");
   const bool sliced = open.checkpoint->slices().has_value();
   if (sliced && !options.trace.empty())
     throw Error(ErrorKind::kUsage,
                 "recorded routing says how often whole experts are read, and these are in slices")
         .in(Setting::kTrace)
+        .expected("a model directory, or a store of family raw or split")
+        .found("family sliced")
         .fix("leave " + Setting::kTrace + " out");
   const std::size_t positions =
       std::min<std::size_t>(static_cast<std::size_t>(options.tokens), context_tokens(flags, open.model));

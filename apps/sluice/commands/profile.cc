@@ -100,11 +100,14 @@ void profile(const Options& options) {
                 "costs of experts in slices are not measured: no policy plans with them")
         .in(flags.model)
         .expected("a model directory, or a store of family raw or split")
-        .found("family sliced");
+        .found("family sliced")
+        .fix("measure the model that the store was packed from");
   if (options.output.empty() && !open.checkpoint->packed())
     throw Error(ErrorKind::kUsage, "a directory has no place for its profile")
         .in(Setting::kOutput)
-        .expected(Setting::kOutput + " FILE.json, or a packed store, which keeps it as a sidecar");
+        .expected(Setting::kOutput + " FILE.json, or a packed store, which keeps it as a sidecar")
+        .found("neither")
+        .fix("give " + Setting::kOutput + " FILE.json");
   if (options.output.empty()) check_sidecar_place(flags.model);
   if (flags.json || !flags.quiet) check_output();
   RecordedRouting routing;

@@ -13,6 +13,7 @@
 #include "command.h"
 #include "flags/common_flags.h"
 #include "flags/output_path.h"
+#include "flags/slice_bits_flag.h"
 #include "flags/work_memory.h"
 #include "model/pack_plan.h"
 #include "report/progress.h"
@@ -38,22 +39,9 @@ std::string quantiser_names() {
   return names;
 }
 
-const codec::QuantiserVariant& find_variant(const std::string& name) {
-  try {
-    return codec::find_quantiser_variant(name);
-  } catch (Error& error) {
-    throw error.in(Setting::kQuantiser);
-  }
-}
-
 void quantise(const Options& options) {
-  const codec::QuantiserVariant& variant = find_variant(options.quantiser);
-  const std::optional<codec::SliceBits> bits = codec::parse_slice_bits(options.slices);
-  if (!bits)
-    throw Error(ErrorKind::kUsage, "unknown slices")
-        .in(Setting::kSlices)
-        .expected("one of: 8/4, 6/3, 4/2")
-        .found("\"" + options.slices + "\"");
+  const codec::QuantiserVariant& variant = codec::find_quantiser_variant(options.quantiser);
+  const codec::SliceBits bits = slice_bits_flag(options.slices);
   store::check_not_packed(options.model);
   check_new_directory(options.output);
   const auto checkpoint = store::open_directory(options.model);
@@ -71,7 +59,7 @@ void quantise(const Options& options) {
                          progress_verbosity(options.common.quiet, options.common.json));
       progress->update(now.done);
     };
-    store::write_rounded_copy(options.model, options.output, plan, variant, *bits, copy);
+    store::write_rounded_copy(options.model, options.output, plan, variant, bits, copy);
   }
   if (options.common.json) {
     std::cout << Json{{"path", options.output},

@@ -150,6 +150,8 @@ std::optional<reproduce::TrainedSettings> trained_settings(const Options& option
     if (options.text.empty()) return std::nullopt;
     throw Error(ErrorKind::kUsage, "without a model no text is scored")
         .in(Setting::kFile)
+        .expected(Setting::kModel + " DIR beside it")
+        .found(Setting::kModel + " none")
         .fix("leave out " + Setting::kFile + ", or give " + Setting::kModel + " DIR");
   }
   if (!std::filesystem::exists(options.model))
@@ -162,6 +164,8 @@ std::optional<reproduce::TrainedSettings> trained_settings(const Options& option
   if (!std::filesystem::exists(text))
     throw Error(ErrorKind::kNotFound, "there is no text to measure quality on")
         .in(text)
+        .expected("a text file")
+        .found("nothing")
         .fix("give " + Setting::kFile + " FILE");
   settings.text = read_text_file(text, kMostTextBytes);
   settings.work = output;
@@ -190,8 +194,13 @@ void refuse_flags_of_runs(const Options& options) {
   if (!options.whole.empty() || !options.memory.empty() || options.tokens != 0 || options.runs != 0)
     throw Error(ErrorKind::kUsage, "these flags are of zipmoe's runs, which compare presets under budgets")
         .in("reproduce " + options.paper)
-        .fix("leave out " + Setting::kWhole + ", " + Setting::kBudget + ", " + Setting::kRuns + " and " +
-             Setting::kPredict);
+        .expected("none of " + Setting::kWhole + ", " + Setting::kBudget + ", " + Setting::kRuns + " and " +
+                  Setting::kPredict)
+        .found(!options.whole.empty()    ? mark(Setting::kWhole)
+               : !options.memory.empty() ? mark(Setting::kBudget)
+               : options.runs != 0       ? mark(Setting::kRuns)
+                                         : mark(Setting::kPredict))
+        .fix("leave out all four");
 }
 
 void reproduce_slicemoe(const Options& options) {
@@ -225,7 +234,11 @@ std::string questions_of(const char* task, const char* path) {
 std::optional<reproduce::DaliTrainedSettings> dali_trained_settings(const Options& options) {
   if (options.model == kNone) {
     if (options.text.empty()) return std::nullopt;
-    throw Error(ErrorKind::kUsage, "without a model no text is read").in(Setting::kFile);
+    throw Error(ErrorKind::kUsage, "without a model no text is read")
+        .in(Setting::kFile)
+        .expected(Setting::kModel + " DIR beside it")
+        .found(Setting::kModel + " none")
+        .fix("leave out " + Setting::kFile + ", or give " + Setting::kModel + " DIR");
   }
   if (!std::filesystem::exists(options.model))
     throw not_there("model", Setting::kModel + " DIR", options.model, is_default_model(options),
@@ -234,6 +247,8 @@ std::optional<reproduce::DaliTrainedSettings> dali_trained_settings(const Option
   if (!std::filesystem::exists(text))
     throw Error(ErrorKind::kNotFound, "there is no text to calibrate and measure predictions with")
         .in(text)
+        .expected("a text file")
+        .found("nothing")
         .fix("give " + Setting::kFile + " FILE");
   EngineFlags flags;
   static_cast<CommonFlags&>(flags) = options.common;
@@ -272,6 +287,8 @@ void reproduce_zipmoe(const Options& options) {
   if (!options.text.empty())
     throw Error(ErrorKind::kUsage, "the runs of zipmoe generate, and score no text")
         .in(Setting::kFile)
+        .expected("no text")
+        .found(options.text)
         .fix("leave out " + Setting::kFile);
   reproduce::ZipmoeSettings settings;
   for (const std::string& size : options.memory)
@@ -336,7 +353,10 @@ void reproduce_zipmoe(const Options& options) {
                   whole = open_model(whole_path, WithTokenizer::kNo, common);
   if (packed.model.experts.empty())
     throw Error(ErrorKind::kUnsupported, "the model has no experts, so there is nothing to show")
-        .in(options.model);
+        .in(options.model)
+        .expected("a model with routed experts")
+        .found("one without any")
+        .fix("name a mixture of experts");
   settings.packed = {"", packed.checkpoint.get(), &packed.model};
   settings.whole = {"", whole.checkpoint.get(), &whole.model};
   settings.tokenizer = packed.tokenizer.get();

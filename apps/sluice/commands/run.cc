@@ -217,6 +217,7 @@ void run(const Options& options) {
     throw Error(ErrorKind::kUsage, "a batch has several texts")
         .in(Setting::kOutput)
         .expected("one prompt")
+        .found(std::to_string(requests.size()))
         .fix("use " + Setting::kJson + " for a batch");
   const bool encoder =
       open.model.config.has_encoder();  // then the prompt is its input, and the answer stands alone

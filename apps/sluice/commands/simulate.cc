@@ -92,14 +92,14 @@ void parse_capacity(const std::string& text, lab::ReplaySettings& settings) {
 
 // Where no capacity is given, a cache with pools has room for its slots.
 void fill_slots(const Options& options, lab::ReplaySettings& settings) {
-  if (!experts::find_cache(settings.cache).pooled || options.pools.empty()) return;
+  if (!settings.cache->pooled || options.pools.empty()) return;
   settings.pools = parse_pool_slots(options.pools);
   settings.rules = options.rules;
 }
 
 Json result_json(const Row& row) {
   const lab::ReplayResult& result = row.result;
-  Json json = {{"cache", row.settings.cache},
+  Json json = {{"cache", row.settings.cache.name()},
                {"scope", row.settings.scope == lab::Scope::kLayer ? "layer" : "global"},
                {"capacity", row.settings.capacity},
                {"capacity_unit", row.settings.unit == lab::CapacityUnit::kBytes ? "bytes" : "experts"},
@@ -164,7 +164,8 @@ void print_table(const trace::RoutingTrace& trace, const lab::Requests& requests
   for (const Row& row : rows) {
     const lab::ReplayResult& result = row.result;
     table.push_back(
-        {row.settings.cache, row.capacity, fmt::format("{:.3f}", 100 * result.total.hit_rate()),
+        {std::string(row.settings.cache.name()), row.capacity,
+         fmt::format("{:.3f}", 100 * result.total.hit_rate()),
          result.decode.accesses == 0 ? "-" : fmt::format("{:.3f}", 100 * result.decode.hit_rate()),
          std::to_string(result.total.hits), std::to_string(result.total.misses()),
          std::to_string(result.evictions)});
@@ -175,7 +176,7 @@ void print_table(const trace::RoutingTrace& trace, const lab::Requests& requests
   const std::size_t most = std::min<std::size_t>(50, columns - std::min(columns - 1, kBeforeBar));
   for (const Row& row : rows) {
     if (row.settings.window == 0) continue;
-    print_output("\n{} {}: hit % by steps\n", row.settings.cache, row.capacity);
+    print_output("\n{} {}: hit % by steps\n", row.settings.cache.name(), row.capacity);
     for (const lab::ReplayWindow& window : row.result.windows) {
       const double rate = window.counts.hit_rate();
       print_output("  {:>8} … {:<8} {:>8.3f}  {}\n", window.first_step, window.first_step + window.steps - 1,
@@ -193,7 +194,8 @@ void check_whole(const SliceFlags& flags) {
     throw Error(ErrorKind::kUsage, "only experts in slices have two precisions")
         .in(Setting::kPrecision)
         .expected(Setting::kCache + " slice-lru, or " + Setting::kMachine)
-        .found(flags.precision);
+        .found(flags.precision)
+        .fix("give what the flag needs, or leave " + Setting::kPrecision + " out");
   engine::EngineOptions replayed;  // whatever the flags say
   replayed.router = "exact";
   replayed.cache = "lru";
@@ -224,13 +226,16 @@ void run_slices(const Options& options) {
     throw Error(ErrorKind::kUsage, "a cache of slices takes its capacity in bytes")
         .in(Setting::kCapacity)
         .expected("a size (4GiB)")
-        .found(options.capacities);
+        .found(options.capacities)
+        .fix("give one size");
   engine::EngineOptions chosen;
   set_slice_options(options.slices, chosen);
   if (chosen.precision == experts::PrecisionMode::kFull)
     throw Error(ErrorKind::kUsage, "a replay of slices needs a precision")
         .in(Setting::kPrecision)
-        .expected("high, low or dbsc");
+        .expected("high, low or dbsc")
+        .found("none")
+        .fix("give " + Setting::kPrecision + " dbsc, or as the model was run");
   // The recorded run's choices stay, so a limit serves only the account.
   chosen.router = "exact";
   chosen.cache = "slice-lru";
@@ -332,7 +337,8 @@ bool is_hybrid(const Options& options) {
                 "a replay with a device takes the routing as it was recorded, or routes by smoe")
         .in(Setting::kRouter)
         .expected("exact or smoe")
-        .found(options.machine.router);
+        .found(options.machine.router)
+        .fix("name one of these, or leave " + Setting::kRouter + " out");
   return true;
 }
 
@@ -365,6 +371,8 @@ void check_timed(const Options& options) {
     throw Error(ErrorKind::kUsage,
                 "a timed replay takes " + Setting::kPreset + " and " + Setting::kMemoryExperts)
         .in(asks_for_times(timed))
+        .expected("a timed replay alone")
+        .found("flags of a replay of caches, too")
         .fix("leave out " + Setting::kCache + ", " + Setting::kCapacity + ", " + Setting::kPools + " and " +
              Setting::kDecisions);
 }
@@ -391,6 +399,8 @@ void run(const Options& options) {
       throw Error(ErrorKind::kUsage,
                   "a replay on a modelled machine has one cache of " + Setting::kMemoryExperts)
           .in(Setting::kMachine)
+          .expected(Setting::kMemoryExperts + " and none of the other sizes")
+          .found("flags of another kind of replay")
           .fix("leave out " + Setting::kCapacity + ", " + Setting::kScope + ", " + Setting::kPools + " and " +
                Setting::kProfile);
     if (!options.timed.ranks_of.empty()) throw ranks_without_effect("a replay on a machine without a device");
@@ -408,6 +418,7 @@ void run(const Options& options) {
                 "only a replay on a machine or with a device asks which tokens are prompts")
         .in(Setting::kPrefill)
         .expected(Setting::kMachine + " or " + Setting::kDeviceSlots)
+        .found("neither")
         .fix("leave " + Setting::kPrefill + " out, or name a machine");
   if (options.timed.asked()) {
     check_timed(options);
@@ -419,13 +430,16 @@ void run(const Options& options) {
     throw Error(ErrorKind::kUsage, "nothing to replay the trace through")
         .in(Setting::kCache)
         .expected(Setting::kCache + " and " + Setting::kCapacity + "; or " + Setting::kProfile + ", " +
-                  Setting::kPreset + " and " + Setting::kMemoryExperts);
+                  Setting::kPreset + " and " + Setting::kMemoryExperts)
+        .found("neither")
+        .fix("name a cache and its capacity: " + Setting::kCache + " lru " + Setting::kCapacity + " 64");
   if (by_slices) {
     if (caches.size() > 1)
       throw Error(ErrorKind::kUsage, "slices and whole experts are not replayed together")
           .in(Setting::kCache)
           .expected("slice-lru alone")
-          .found(options.caches);
+          .found(options.caches)
+          .fix("replay them one after the other");
     return run_slices(options);
   }
   const bool pooled =
@@ -434,13 +448,17 @@ void run(const Options& options) {
       std::ranges::none_of(caches, [](const auto& name) { return experts::find_cache(name).pooled; }))
     throw Error(ErrorKind::kUsage, "none of these caches has pools")
         .in(Setting::kPools)
-        .found(options.caches);
+        .expected(Setting::kCache + " zip-pools")
+        .found(options.caches)
+        .fix("name that cache, or leave " + Setting::kPools + " out");
   const bool by_slots = options.capacities.empty() && pooled && !options.pools.empty();
   if (options.capacities.empty() && !by_slots)
     throw Error(ErrorKind::kUsage, "the caches have no capacity")
         .in(Setting::kCapacity)
         .expected(pooled ? "experts (64), a size (4GiB), or " + Setting::kPools + " alone"
-                         : "experts (64) or a size (4GiB)");
+                         : "experts (64) or a size (4GiB)")
+        .found("none")
+        .fix("give " + Setting::kCapacity);
   const std::vector<std::string> capacities =
       by_slots ? std::vector<std::string>{"-"} : split_list(options.capacities, Setting::kCapacity);
   std::vector<Row> rows;
@@ -460,7 +478,10 @@ void run(const Options& options) {
     }
   if (!options.decisions.empty() && rows.size() != 1)
     throw Error(ErrorKind::kUsage, "one log holds the decisions of one cache of one capacity")
-        .in(Setting::kDecisions);
+        .in(Setting::kDecisions)
+        .expected("one replay")
+        .found(std::to_string(rows.size()))
+        .fix("name one cache and one capacity, or leave " + Setting::kDecisions + " out");
   if (!options.decisions.empty()) check_new_file(options.decisions);
   const Bytes expert_bytes =
       options.expert_bytes.empty() ? 0 : parse_size(options.expert_bytes, Setting::kExpertBytes);

@@ -18,7 +18,7 @@
 #include "engine/plan/pool_plan.h"
 #include "engine/plan/profile.h"
 #include "experts/decision_log.h"
-#include "experts/registry.h"
+#include "experts/presets.h"
 #include "flags/number_range.h"
 #include "flags/split_list.h"
 #include "lab/machine/pipeline.h"
@@ -49,7 +49,8 @@ void check_shape(const trace::TraceHeader& header, const engine::ProfiledModel& 
   throw Error(ErrorKind::kInvalid, "trace and profile are of different models")
       .in(path)
       .expected(expected + ", as the profile")
-      .found(found);
+      .found(found)
+      .fix("measure the model that was recorded: sluice profile");
 }
 
 lab::PipelineCosts costs_of(const engine::Profile& profile, const TimedFlags& flags) {
@@ -173,15 +174,18 @@ void add_timed_flags(Command& command, TimedFlags& flags) {
 }
 
 void timed_replay(const TimedRequest& request, const TimedFlags& flags) {
-  const auto need = [](const std::string& value, Setting setting) {
+  const auto need = [](const std::string& value, Setting setting, const char* expected) {
     if (value.empty())
       throw Error(ErrorKind::kUsage, "a timed replay needs " + Setting::kProfile + ", " + Setting::kPreset +
                                          " and " + Setting::kMemoryExperts)
-          .in(setting);
+          .in(setting)
+          .expected(expected)
+          .found("none")
+          .fix("give it, too");
   };
-  need(flags.profile, Setting::kProfile);
-  need(flags.presets, Setting::kPreset);
-  need(flags.memories, Setting::kMemoryExperts);
+  need(flags.profile, Setting::kProfile, "a file of `sluice profile`");
+  need(flags.presets, Setting::kPreset, "presets (auto,z-C)");
+  need(flags.memories, Setting::kMemoryExperts, "a size (8GiB)");
   std::vector<std::string> presets;
   if (flags.presets == "all") {
     for (const experts::Preset& preset : experts::presets())
@@ -193,11 +197,10 @@ void timed_replay(const TimedRequest& request, const TimedFlags& flags) {
   std::vector<Row> rows;
   for (const std::string& memory : split_list(flags.memories, Setting::kMemoryExperts))
     for (const std::string& preset : presets) {
-      experts::find_preset(preset);
       Row row;
       row.preset = preset;
       row.memory = memory;
-      row.settings.preset = preset;
+      row.settings.preset = &experts::find_preset(preset);
       row.settings.memory = parse_size(memory, Setting::kMemoryExperts);
       row.settings.scope = request.scope == "layer" ? lab::Scope::kLayer : lab::Scope::kGlobal;
       row.settings.rules = request.rules;
@@ -226,7 +229,7 @@ void timed_replay(const TimedRequest& request, const TimedFlags& flags) {
     print_warning("{} was cut off; its last record is left out", request.trace);
 
   for (Row& row : rows) {
-    const experts::Preset& preset = experts::find_preset(row.preset);
+    const experts::Preset& preset = *row.settings.preset;
     row.settings.all_decode = header.format == "mrt";
     if (preset.sharing != experts::PoolSharing::kNone)
       row.settings.pools = engine::plan_pools(profile, {.shares = engine::shares_of(preset),

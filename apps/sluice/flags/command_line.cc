@@ -12,8 +12,8 @@
 
 #include "base/error.h"
 #include "base/setting.h"
+#include "base/unknown_name.h"
 #include "flags/help_text.h"
-#include "flags/nearest.h"
 #include "streams/standard_output.h"
 #include "streams/terminal_columns.h"
 
@@ -21,14 +21,6 @@ namespace sluice::app {
 namespace {
 
 using Words = std::vector<std::string>;
-
-// "a", "a LAST b", "a, b LAST c".
-std::string listed(const Words& names, const std::string& last) {
-  std::string text;
-  for (std::size_t i = 0; i < names.size(); ++i)
-    text += (i == 0 ? "" : i + 1 == names.size() ? ' ' + last + ' ' : ", ") + names[i];
-  return text;
-}
 
 Words split_names(const std::string& names) {
   Words words(1);
@@ -167,12 +159,7 @@ Flag* Flag::check(FlagCheck check) {
 Flag* Flag::one_of(std::vector<std::string> names) {
   return check([name = state_->name(), names = std::move(names)](const std::string& text) {
     if (std::find(names.begin(), names.end(), text) != names.end()) return;
-    const std::string meant = nearest(text, names);
-    throw Error(ErrorKind::kUsage, "unknown name")
-        .in(name)
-        .expected(listed(names, "or"))
-        .found(quoted(text))
-        .fix(meant.empty() ? "give one of these" : "did you mean " + meant + "?");
+    throw unknown_name(name, text, names);
   });
 }
 

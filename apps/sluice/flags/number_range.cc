@@ -30,7 +30,8 @@ std::size_t in_range(std::int64_t value, std::int64_t least, std::int64_t most, 
     throw Error(ErrorKind::kUsage, "value out of range")
         .in(setting)
         .expected(fmt::format("{} to {}", least, most))
-        .found(std::to_string(value));
+        .found(std::to_string(value))
+        .fix("give such a number");
   return static_cast<std::size_t>(value);
 }
 

@@ -1,16 +1,25 @@
 #include "flags/policy_names.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <string_view>
+#include <vector>
 
 #include "base/error.h"
+#include "base/unknown_name.h"
+#include "experts/table_lookup.h"
 #include "flags/engine_flags.h"
 
 namespace sluice::app {
 namespace {
 
 const experts::PrefetchPolicy& find_prefetch_of_model(const std::string& name) {
-  const experts::PrefetchPolicy& prefetch = experts::find_prefetch(name);
-  if (runs(prefetch)) return prefetch;
+  const auto known = names_in(experts::prefetch_policies(), [](const auto& policy) { return runs(policy); });
+  const auto has_name = [&](const auto& policy) { return experts::is_named(policy, name); };
+  const auto found = std::ranges::find_if(experts::prefetch_policies(), has_name);
+  if (found == experts::prefetch_policies().end()) throw unknown_name(Setting::kPrefetch, name, known);
+  if (runs(*found)) return *found;
   throw Error(ErrorKind::kUsage,
               "this prefetch must know which experts follow which, which replays alone count")
       .in(Setting::kPrefetch)
@@ -38,23 +47,20 @@ const experts::CachePolicy& find_cache_for(CacheUser user, const std::string& na
       return "a device's cache holds whole experts, neither pools nor slices";
     return "";
   };
-  const std::string names =
-      names_of(experts::cache_policies(), [&](const auto& cache) { return why_not(cache).empty(); });
+  const std::vector<std::string> names =
+      names_in(experts::cache_policies(), [&](const auto& cache) { return why_not(cache).empty(); });
   for (const experts::CachePolicy& policy : experts::cache_policies()) {
     if (policy.name != name) continue;
     if (why_not(policy).empty()) return policy;
     throw Error(ErrorKind::kUsage, why_not(policy))
         .in(setting)
-        .expected("one of " + names)
+        .expected(fmt::format("one of {}", fmt::join(names, ", ")))
         .found(name)
         .fix(on_device       ? "name another"
              : policy.oracle ? "ask `sluice lab evict` what it would do"
                              : "name another, or replay a trace: sluice simulate");
   }
-  throw Error(ErrorKind::kUsage, "unknown name")
-      .in(setting)
-      .expected("one of " + names)
-      .found("\"" + name + "\"");
+  throw unknown_name(setting, name, names);
 }
 
 void name_policies(const EngineFlags& flags, engine::EngineOptions& options) {

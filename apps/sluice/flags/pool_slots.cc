@@ -27,12 +27,14 @@ experts::PoolSlots parse_pool_slots(const std::string& text) {
     throw Error(ErrorKind::kUsage, "these are not the slots of four pools")
         .in(Setting::kPools)
         .expected("four numbers up to 65536, F,C,S,E, such as 3,4,2,1")
-        .found(fmt::format("\"{}\"", text));
+        .found(fmt::format("\"{}\"", text))
+        .fix("`sluice plan` shows slots that fit");
   if (numbers == std::vector<std::uint32_t>(4))
     throw Error(ErrorKind::kUsage, "pools without a slot cannot hold an expert")
         .in(Setting::kPools)
         .expected("at least one slot")
-        .found(fmt::format("\"{}\"", text));
+        .found(fmt::format("\"{}\"", text))
+        .fix("`sluice plan` shows slots that fit");
   return {numbers[0], numbers[1], numbers[2], numbers[3]};
 }
 

@@ -23,7 +23,8 @@ std::uint32_t parse_layer(const std::string& text) {
     throw Error(ErrorKind::kUsage, "this is not the number of a layer")
         .in(Setting::kRoutingLayers)
         .expected("numbers with commas between them, such as 1,6,11")
-        .found("\"" + text + "\"");
+        .found("\"" + text + "\"")
+        .fix("correct the entry");
   return layer;
 }
 
@@ -52,7 +53,9 @@ void read_script(const EngineFlags& flags, const model::ModelConfig& config, eng
   if (config.sparse_layers() == 0)
     throw Error(ErrorKind::kUsage, "this model has no routed experts")
         .in(Setting::kRouting)
-        .fix("leave it out");
+        .expected("a mixture of experts")
+        .found(config.model_type + " without experts")
+        .fix("leave " + Setting::kRouting + " out");
   std::vector<std::uint32_t> layers;
   if (!flags.routing_layers.empty())
     for (const std::string& text : split_list(flags.routing_layers, Setting::kRoutingLayers))

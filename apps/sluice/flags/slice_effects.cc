@@ -12,6 +12,29 @@ bool keeps_limit(experts::ConstraintMode mode) {
   return mode == experts::ConstraintMode::kHard || mode == experts::ConstraintMode::kAdaptive;
 }
 
+namespace {
+
+// What flags of slices and limits may need, as it is chosen. Without slices only the user's own choice of a
+// cache is known: the usual one also depends on how the experts are stored.
+std::string chosen_text(const engine::EngineOptions& options, const engine::PolicyPlan& chosen) {
+  const experts::PrecisionMode precision = chosen.precision.mode;
+  const bool known = !options.cache.empty() || precision != experts::PrecisionMode::kFull;
+  std::string text =
+      fmt::format("precision {}, constraint {}, router {}, {}, {}", experts::precision_name(precision),
+                  experts::constraint_name(chosen.limits.mode), chosen.router->name,
+                  known ? fmt::format("cache {}", chosen.cache->name) : "no cache of slices",
+                  chosen.device_cache != nullptr ? "a device" : "no device");
+  if (chosen.cache->sliced)
+    text += fmt::format(", warm-up {}", experts::initial_slices_name(options.slices.initial));
+  if (precision == experts::PrecisionMode::kDbsc)
+    text += options.critical.kind == experts::CriticalRule::Kind::kFixedTopC
+                ? ", critical experts by fixed_top_c"
+                : ", critical experts by another rule than fixed_top_c";
+  return text;
+}
+
+}  // namespace
+
 void check_effects(const SliceFlags& flags, const engine::EngineOptions& options,
                    const engine::PolicyPlan& chosen) {
   using experts::ConstraintMode;
@@ -27,6 +50,7 @@ void check_effects(const SliceFlags& flags, const engine::EngineOptions& options
   const bool smoe = rules == RouterRules::kSmoe;
   const bool adaptive = chosen.limits.mode == ConstraintMode::kAdaptive;
   const InitialSlices initial = options.slices.initial;
+  const std::string slice_lru = Setting::kCache + " slice-lru (or " + Setting::kPreset + " slicemoe)";
   const struct {
     Setting setting;
     bool given, acts;
@@ -40,18 +64,19 @@ void check_effects(const SliceFlags& flags, const engine::EngineOptions& options
       {Setting::kLowView, !flags.low_view.empty(), dbsc || low, Setting::kPrecision + " dbsc or low"},
       {Setting::kLsbMiss, !flags.lsb_miss.empty(), dbsc, Setting::kPrecision + " dbsc"},
       {Setting::kLsbReserve, !flags.lsb_reserve.empty(), by_slices && !low,
-       "the cache slice-lru, and " + Setting::kPrecision + " dbsc or high"},
-      {Setting::kWarmup, !flags.warmup.empty(), by_slices, "the cache slice-lru"},
+       slice_lru + ", and " + Setting::kPrecision + " dbsc or high"},
+      {Setting::kWarmup, !flags.warmup.empty(), by_slices, slice_lru},
       {Setting::kKappa, !flags.kappa.empty(), by_slices && !low && initial == InitialSlices::kWarmup,
-       "the cache slice-lru with " + Setting::kWarmup + " pcw, and " + Setting::kPrecision + " dbsc or high"},
+       slice_lru + " with " + Setting::kWarmup + " pcw, and " + Setting::kPrecision + " dbsc or high"},
       {Setting::kRho, !flags.rho.empty(),
        by_slices && (initial == InitialSlices::kWarmup || initial == InitialSlices::kRandom),
-       "the cache slice-lru with " + Setting::kWarmup + " pcw or random"},
+       slice_lru + " with " + Setting::kWarmup + " pcw or random"},
       {Setting::kMissRate, !flags.miss_rate.empty(), keeps_limit(chosen.limits.mode),
        flags.constraint.empty()
            ? Setting::kPreset + " slicemoe, or " + Setting::kConstraint + " hard or adaptive"
            : Setting::kConstraint + " hard or adaptive"},
-      {Setting::kLambda, !flags.lambda.empty(), rules == RouterRules::kLambda, "the router cache-prior"},
+      {Setting::kLambda, !flags.lambda.empty(), rules == RouterRules::kLambda,
+       Setting::kRouter + " cache-prior"},
       {Setting::kEta, !flags.eta.empty(), adaptive, Setting::kConstraint + " adaptive"},
       {Setting::kCumsumP, !flags.p.empty(), rules == RouterRules::kShare, Setting::kRouter + " cumsum"},
       {Setting::kAlpha, !flags.alpha.empty(), smoe, Setting::kRouter + " smoe"},
@@ -60,18 +85,14 @@ void check_effects(const SliceFlags& flags, const engine::EngineOptions& options
       {Setting::kResident, !flags.resident.empty(), smoe && chosen.device_cache != nullptr,
        Setting::kRouter + " smoe and " + Setting::kDevice},
       {Setting::kTopJ, flags.top_j.has_value(), chosen.router->lossy && !chosen.router->scripted && !smoe,
-       "the router cache-prior or cumsum"},
+       Setting::kRouter + " cache-prior or cumsum"},
   };
   for (const auto& [setting, given, acts, needs] : all) {
     if (!given || acts) continue;
-    // Without slices the cache is not shown: it also depends on how the experts are stored.
     throw Error(ErrorKind::kUsage, "this flag has no effect here")
         .in(setting)
         .expected(needs)
-        .found(fmt::format(
-            "precision {}, constraint {}, router {}{}", experts::precision_name(precision),
-            experts::constraint_name(chosen.limits.mode), chosen.router->name,
-            precision == experts::PrecisionMode::kFull ? "" : fmt::format(", cache {}", chosen.cache->name)))
+        .found(chosen_text(options, chosen))
         .fix("give what the flag needs, or leave " + setting + " out");
   }
 }

@@ -5,7 +5,9 @@
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/setting.h"
+#include "base/unknown_name.h"
 #include "engine/plan/calibration.h"
+#include "engine/plan/smoe_calibration.h"
 #include "experts/registry.h"
 #include "experts/routing/slice_names.h"
 #include "flags/command_line.h"
@@ -32,12 +34,14 @@ void read_share(Setting setting, const std::string& text, Number& value, Bare ba
     throw Error(ErrorKind::kUsage, "value out of range")
         .in(setting)
         .expected("a share from 0 to 1, or 0% to 100%")
-        .found("\"" + text + "\"");
+        .found("\"" + text + "\"")
+        .fix("give such a share, or leave the flag out");
   if (bare == Bare::kBelowOne && !percent && number == 1)
     throw Error(ErrorKind::kUsage, "may mean 1 % or all of it")
         .in(setting)
         .expected("1% or 100%")
-        .found("\"" + text + "\"");
+        .found("\"" + text + "\"")
+        .fix("write it with its percent sign");
   value = number;
 }
 
@@ -64,9 +68,11 @@ void add_computing_flags(Command& command, SliceFlags& flags) {
                   "have been; nearer); default: amat")
       ->group(slices);
   command
-      .add_option(Setting::kMaxLoss, &flags.max_loss,
-                  "The loss of perplexity that is accepted (1%): chooses precision and theta, and limits how "
-                  "far routing changes, by the store's calibration (sluice calibrate)")
+      .add_option(
+          Setting::kMaxLoss, &flags.max_loss,
+          "The loss of perplexity that is accepted (1%): chooses precision and theta, without slices the "
+          "router smoe and its alpha, and limits how far routing changes, by the store's calibration "
+          "(sluice calibrate)")
       ->group(slices);
 }
 
@@ -143,9 +149,11 @@ void add_slice_flags(Command& command, SliceFlags& flags) {
                   "Probability of the experts that cumsum looks at; default: 0.9")
       ->group(limits);
   command
-      .add_option(Setting::kAlpha, &flags.alpha,
-                  "How near to the last expert that a token would get (0.25: within a quarter of its score) "
-                  "smoe replaces experts that are not in memory by such that are; default: 0.25")
+      .add_option(
+          Setting::kAlpha, &flags.alpha,
+          "How near to the last expert that a token would get (0.25: within a quarter of its score) "
+          "smoe replaces experts that are not in memory by such that are; default: the largest that loses at "
+          "most 1 % by the store's calibration, else 0.25")
       ->group(limits);
   command
       .add_option(Setting::kMerge, &flags.merge,
@@ -180,14 +188,12 @@ void set_smoe_rules(const SliceFlags& flags, experts::SmoeRules& rules) {
       throw Error(ErrorKind::kUsage, "not a number")
           .in(Setting::kAlpha)
           .expected("a number of at least 0, such as 0.25")
-          .found("\"" + flags.alpha + "\"");
+          .found("\"" + flags.alpha + "\"")
+          .fix("give such a number, or leave " + Setting::kAlpha + " out");
     rules.validate();
   }
   if (!flags.merge.empty() && flags.merge != "on" && flags.merge != "off")
-    throw Error(ErrorKind::kUsage, "unknown name")
-        .in(Setting::kMerge)
-        .expected("on or off")
-        .found("\"" + flags.merge + "\"");
+    throw unknown_name(Setting::kMerge, flags.merge, {"on", "off"});
   rules.merge = flags.merge != "off";
   if (!flags.renorm.empty()) rules.renorm = experts::smoe_renorm(flags.renorm);
   if (!flags.resident.empty()) rules.resident = experts::smoe_resident(flags.resident);
@@ -211,10 +217,7 @@ void set_slice_options(const SliceFlags& flags, engine::EngineOptions& options) 
   if (flags.low_view == "amat-center")
     options.low_view = codec::SliceView::kCenter;
   else if (!flags.low_view.empty() && flags.low_view != "amat")
-    throw Error(ErrorKind::kUsage, "unknown name")
-        .in(Setting::kLowView)
-        .expected("amat or amat-center")
-        .found("\"" + flags.low_view + "\"");
+    throw unknown_name(Setting::kLowView, flags.low_view, {"amat", "amat-center"});
   if (!flags.activations.empty()) options.activations = engine::parse_activations(flags.activations);
   if (!flags.constraint.empty()) options.constraint = experts::constraint_mode(flags.constraint);
   read_share(Setting::kMissRate, flags.miss_rate, options.limits.limit, Bare::kBelowOne);
@@ -244,6 +247,8 @@ void set_max_loss(const SliceFlags& flags, const std::string& path, engine::Engi
                                              {Setting::kLambda, !flags.lambda.empty()},
                                              {Setting::kCumsumP, !flags.p.empty()},
                                              {Setting::kAlpha, !flags.alpha.empty()},
+                                             {Setting::kMerge, !flags.merge.empty()},
+                                             {Setting::kRenorm, !flags.renorm.empty()},
                                              {Setting::kRouter, !options.router.empty()},
                                              {Setting::kPreset, !options.preset.empty()}};
   for (const auto& [setting, given] : chosen)
@@ -253,24 +258,26 @@ void set_max_loss(const SliceFlags& flags, const std::string& path, engine::Engi
           .expected("either of them")
           .found("both")
           .fix("leave out " + setting + " or " + Setting::kMaxLoss);
-  const auto refuse = [&](ErrorKind kind, const char* message) {
-    return Error(kind, message).in(Setting::kMaxLoss).found(path);
-  };
+  if (!store::looks_like_store(path))
+    throw Error(ErrorKind::kUsage, "what a loss costs is measured for packed stores, which keep it")
+        .in(Setting::kMaxLoss)
+        .expected("a NAME.sluice store")
+        .found(path)
+        .fix("leave " + Setting::kMaxLoss + " out: this model loses nothing; or pack it");
+  const bool sliced = store::open_checkpoint(path)->slices().has_value();
   const std::string name = path + "/sidecar/calibration.json";
-  const bool is_store = store::looks_like_store(path);
   const std::optional<Json> sidecar =
-      is_store ? store::read_sidecar(path, "calibration", "calibration") : std::nullopt;
-  if (!is_store || (!sidecar && !store::open_checkpoint(path)->slices()))
-    throw refuse(ErrorKind::kUsage, "what a loss costs is calibrated for stores in slices")
-        .expected("a store of family sliced")
-        .fix("leave " + Setting::kMaxLoss + " out: this model loses nothing");
+      store::read_sidecar(path, "calibration", sliced ? "calibration" : engine::kSmoeCalibrationKind);
   if (!sidecar)
     throw Error(ErrorKind::kNotFound, "nobody has measured what this store loses")
         .in(Setting::kMaxLoss)
         .expected(name + ", made for this store")
         .found(std::string(is_there(name) ? "one of another store" : "none"))
-        .fix("make it: sluice calibrate STORE " + flag(Setting::kReference) + " MODEL " +
-             flag(Setting::kFile) + " TEXT");
+        .fix("make it: sluice calibrate STORE " +
+             (sliced ? flag(Setting::kReference) + " MODEL " + flag(Setting::kFile) + " TEXT"
+                     : flag(Setting::kFile) + " TEXT; or leave " + Setting::kMaxLoss +
+                           " out: this model loses nothing"));
+  if (!sliced) return engine::set_contract(engine::smoe_calibration_from_json(*sidecar, name), most, options);
   engine::set_contract(engine::calibration_from_json(*sidecar, name), most, name, options);
   read_share(Setting::kMissRate, flags.miss_rate, options.limits.limit, Bare::kBelowOne);
 }

@@ -16,7 +16,9 @@ std::vector<std::string> split_list(const std::string& list, Setting setting) {
     if (parts.back().empty())
       throw Error(ErrorKind::kUsage, "an entry of the list is empty")
           .in(setting)
-          .found(fmt::format("\"{}\"", list));
+          .expected("entries with one comma between them")
+          .found(fmt::format("\"{}\"", list))
+          .fix("leave the comma out, or write what is missing beside it");
     at = comma + 1;
   }
   return parts;

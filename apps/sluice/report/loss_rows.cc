@@ -53,10 +53,16 @@ std::string slices_line(const engine::RunReport& run) {
   return line + "; " + limit_text(constraint);
 }
 
+double percent(double nats) { return 100 * as_share(nats); }
+
+// In slices three things lose something; of exact weights, routing alone.
 std::string contract_line(const engine::RunReport& run) {
   const experts::LossGuard& guard = *run.loss_guard();
   const experts::LossEstimate estimate = guard.estimate();
-  const auto percent = [](double nats) { return 100 * as_share(nats); };
+  if (!run.checkpoint.slices())
+    return fmt::format(
+        "estimated {:.2f} % of perplexity, at most {:.2f} % with errors of calibration (accepted {:.4g} %)",
+        percent(estimate.total()), percent(estimate.upper), percent(guard.contract().limit));
   return fmt::format(
       "estimated {:.2f} % of perplexity, at most {:.2f} % with errors of calibration (accepted {:.4g} %): "
       "rounding {:.2f}, low precision {:.2f}, routing {:.2f}, these two together {:.2f}",
@@ -64,10 +70,22 @@ std::string contract_line(const engine::RunReport& run) {
       percent(estimate.high), percent(estimate.precision), percent(estimate.routing), percent(estimate.both));
 }
 
+// What a router without a limit costs, where that was measured.
+std::string measured_line(const experts::LossModel& losses, const experts::RoutingChanges& routing) {
+  const double mass = routing.mass_lost / static_cast<double>(routing.tokens);
+  const experts::LossEstimate estimate = experts::estimate_loss(losses, 0, mass);
+  if (!std::isfinite(estimate.upper))
+    return fmt::format("not known: calibrated up to {:.2f} % of all scores",
+                       100 * losses.routing.knots().back().amount);
+  return fmt::format("estimated {:.2f} % of perplexity, at most {:.2f} % with errors of calibration",
+                     percent(estimate.total()), percent(estimate.upper));
+}
+
 // The router, and the number that decides how much it changes.
 std::string router_text(const engine::PolicyPlan& policies) {
   if (policies.router->rules != experts::RouterRules::kSmoe) return std::string(policies.router->name);
-  return fmt::format("smoe, alpha {:.4g} (uncalibrated)", policies.smoe.alpha);
+  return fmt::format("smoe, alpha {:.4g} ({})", policies.smoe.alpha,
+                     policies.routing_losses ? "calibrated" : "uncalibrated");
 }
 
 }  // namespace
@@ -96,7 +114,10 @@ std::vector<ReportRow> loss_rows(const engine::RunReport& run) {
     rows.push_back({"slices", slices_line(run)});
   else if (decoding && run.constraint() != nullptr)
     rows.push_back({"misses", limit_text(*run.constraint())});
-  if (run.loss_guard() != nullptr && decoding) rows.push_back({"loss", contract_line(run)});
+  if (run.loss_guard() != nullptr && decoding)
+    rows.push_back({"loss", contract_line(run)});
+  else if (run.policies.routing_losses && run.policies.router->lossy && routing.tokens > 0)
+    rows.push_back({"loss", measured_line(*run.policies.routing_losses, routing)});
   return rows;
 }
 

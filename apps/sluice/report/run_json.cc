@@ -31,6 +31,15 @@
 namespace sluice::app {
 namespace {
 
+// What other experts than the model's own cost, where it was measured; null beyond what was measured. Shares
+// of perplexity.
+Json routing_loss_json(const engine::RunReport& run) {
+  const experts::RoutingChanges& routing = run.decider.decode_changes();
+  const double mass = ratio(routing.mass_lost, static_cast<double>(routing.tokens));
+  const experts::LossEstimate estimate = experts::estimate_loss(*run.policies.routing_losses, 0, mass);
+  return {{"total", as_share(estimate.total())}, {"upper", as_share(estimate.upper)}};
+}
+
 // Losses as shares of perplexity; each part is converted separately, so that their sum is a little less than
 // the total.
 Json contract_json(const engine::RunReport& run) {
@@ -151,10 +160,13 @@ Json losses_json(const engine::RunReport& run) {
                      {"mass_lost", routing.mass_lost}};
   if (run.policies.router->rules == experts::RouterRules::kSmoe) {
     json["routing"]["alpha"] = run.policies.smoe.alpha;
-    json["routing"]["calibrated"] = false;  // nobody has measured what alpha costs this model
+    json["routing"]["calibrated"] = run.policies.routing_losses.has_value();
     if (run.device != nullptr)
       json["routing"]["resident"] = experts::smoe_resident_name(run.policies.smoe.resident);
   }
+  if (run.policies.routing_losses) json["routing"]["estimated_loss"] = routing_loss_json(run);
+  if (run.loss_guard() != nullptr && !run.checkpoint.slices())
+    json["routing"]["max_loss"] = as_share(run.loss_guard()->contract().limit);
   if (const std::string played = run.policies.played(); !played.empty()) json["routing"]["played"] = played;
   if (run.checkpoint.slices())
     json["slices"] = slices_json(run);

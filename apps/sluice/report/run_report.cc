@@ -53,7 +53,6 @@ std::vector<ReportRow> bytes_rows(const engine::RunReport& run) {
   const double tokens = static_cast<double>(decode.tokens);
   const std::string measured = bytes_text(ratio(static_cast<double>(decode.useful_bytes()), tokens),
                                           ratio(static_cast<double>(decode.wasted_bytes()), tokens));
-  if (run.checkpoint.slices()) return {{"bytes per token", "measured " + measured}};
   return {{"bytes per token", predicted_bytes_text(run)}, {"", fmt::format("measured  {}", measured)}};
 }
 
@@ -81,10 +80,13 @@ std::vector<ReportRow> trial_rows(const engine::RunReport& run) {
 }  // namespace
 
 std::string predicted_bytes_text(const engine::RunReport& run) {
+  if (run.checkpoint.slices())
+    return "not predicted: routing, precision and misses decide while a text is generated which slices are "
+           "read";
   const engine::ReadForecast forecast = engine::forecast_reads(run);
   return fmt::format("predicted {}{} ({} routing{})",
                      bytes_text(forecast.needed, forecast.in_vain.value_or(0)),
-                     forecast.in_vain ? "" : ", in vain unknown", forecast.routing,
+                     forecast.in_vain ? "" : ", in vain not predicted", forecast.routing,
                      forecast.played.empty() ? "" : ", played: " + forecast.played);
 }
 

@@ -15,7 +15,7 @@ namespace sluice::app {
 
 struct RunTimes;
 
-// "predicted 1.20 MiB and 300 KiB in vain (assumed routing)". REQUIRES: no experts in slices.
+// "predicted 1.20 MiB and 300 KiB in vain (assumed routing)", or why nothing is predicted.
 std::string predicted_bytes_text(const engine::RunReport& run);
 
 // In lines of at most `columns`.

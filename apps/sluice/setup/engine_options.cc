@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/setting.h"
+#include "base/unknown_name.h"
 #include "device/emulated/emulated_spec.h"
 #include "engine/plan/policy_plan.h"
 #include "experts/registry.h"
@@ -25,10 +26,7 @@ DiskMethod parse_disk_method(const std::string& text) {
   if (text == "auto") return DiskMethod::kAuto;
   if (text == "io_uring") return DiskMethod::kIoUring;
   if (text == "pread") return DiskMethod::kPread;
-  throw Error(ErrorKind::kUsage, "unknown disk method")
-      .in(Setting::kDisk)
-      .expected("auto, io_uring or pread")
-      .found(text);
+  throw unknown_name(Setting::kDisk, text, {"auto", "io_uring", "pread"}, "unknown disk method");
 }
 
 // A bare number, which counts experts in replays, is not taken for bytes; 0 is 0 in any unit.
@@ -38,7 +36,8 @@ Bytes parse_capacity(const std::string& text) {
     throw Error(ErrorKind::kUsage, "a size without its unit")
         .in(Setting::kCapacity)
         .expected("a size (4GiB, 21217280B)")
-        .found(text);
+        .found(text)
+        .fix("add the unit, B for bytes");
   try {
     return parse_size(text, Setting::kCapacity);
   } catch (Error& error) {
@@ -130,6 +129,7 @@ engine::EngineOptions engine_options(const EngineFlags& flags, UnusedRanks unuse
   find_popularity(chosen, unused_ranks, options);
   check_played(flags, *chosen.router);
   check_residual(flags, chosen, options);
+  find_smoe_losses(flags, chosen, options);
   check_effects(flags.slices, options, chosen);
   if (options.cache_bytes && !chosen.cache->keeps)
     throw Error(ErrorKind::kUsage, "this cache keeps nothing")

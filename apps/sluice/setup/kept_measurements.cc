@@ -1,5 +1,6 @@
 #include "setup/kept_measurements.h"
 
+#include <cmath>
 #include <memory>
 
 #include "base/error.h"
@@ -7,6 +8,7 @@
 #include "base/setting.h"
 #include "engine/engine.h"
 #include "engine/plan/gate_residual.h"
+#include "engine/plan/smoe_calibration.h"
 #include "engine/run_report.h"
 #include "experts/registry.h"
 #include "store/format.h"
@@ -39,6 +41,22 @@ std::shared_ptr<const engine::GateResidual> residual_of_file(const std::string& 
     throw error.fix("name a file that `sluice calibrate MODEL " + Setting::kResidual + "` wrote with " +
                     Setting::kOutput);
   }
+}
+
+// As kept_profile().
+std::optional<engine::SmoeCalibration> kept_smoe_calibration(const EngineFlags& flags) {
+  try {
+    const std::optional<Json> sidecar =
+        store::read_sidecar(flags.model, "calibration", engine::kSmoeCalibrationKind);
+    if (sidecar)
+      return engine::smoe_calibration_from_json(*sidecar, flags.model + "/sidecar/calibration.json");
+  } catch (const Error& error) {
+    const bool of_calibration =
+        !error.where().starts_with(flags.model + "/" + std::string(store::kManifestName));
+    if (of_calibration && !flags.quiet)
+      print_warning("the store's calibration is passed over: {}", error.what());
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -76,6 +94,18 @@ void check_residual(const EngineFlags& flags, const engine::PolicyPlan& chosen,
         .found("prefetch " + std::string(chosen.prefetch->name))
         .fix("give what the flag needs, or leave " + Setting::kResidual + " out");
   options.residual = nullptr;
+}
+
+void find_smoe_losses(const EngineFlags& flags, const engine::PolicyPlan& chosen,
+                      engine::EngineOptions& options) {
+  const bool measured = chosen.router->rules == experts::RouterRules::kSmoe &&
+                        options.smoe.renorm == experts::SmoeRenorm::kModel;
+  if (!measured || options.contract || !store::looks_like_store(flags.model)) return;
+  const std::optional<engine::SmoeCalibration> calibration = kept_smoe_calibration(flags);
+  if (!calibration) return;
+  options.routing_losses = calibration->model();
+  if (flags.slices.alpha.empty() && chosen.device_preset == nullptr)
+    options.smoe.alpha = calibration->largest_alpha(std::log1p(engine::kUsualSmoeLoss));
 }
 
 void keep_profile(const EngineFlags& flags, const engine::Engine& engine) {

@@ -1,5 +1,5 @@
 // What has been measured of a model and kept, beside its store or in a file that a flag names: the profile,
-// and the residual of the prefetch dali-residual.
+// the residual of the prefetch dali-residual, and what the router smoe costs.
 #pragma once
 
 #include <optional>
@@ -30,5 +30,11 @@ void find_residual(const EngineFlags& flags, engine::EngineOptions& options);
 // A residual that nothing follows is an error where the user named it, and forgotten where the store has it.
 void check_residual(const EngineFlags& flags, const engine::PolicyPlan& chosen,
                     engine::EngineOptions& options);
+
+// Where the router smoe was chosen, and no limit on the loss: what it costs by the store's calibration, and
+// the alpha that follows where neither flag nor preset says it. A calibration that cannot be read is a
+// warning, as in kept_profile(); it says nothing of weights that another rule gives (Setting::kRenorm).
+void find_smoe_losses(const EngineFlags& flags, const engine::PolicyPlan& chosen,
+                      engine::EngineOptions& options);
 
 }  // namespace sluice::app

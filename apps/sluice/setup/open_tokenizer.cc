@@ -39,6 +39,7 @@ std::unique_ptr<tokenizer::Tokenizer> open_tokenizer(const std::string& path, co
     throw Error(ErrorKind::kNotFound, "no such file or directory")
         .in(path)
         .expected("a model directory, a packed store or a tokenizer.json")
+        .found("nothing")
         .fix("check the name");
   }
   auto tokenizer =
@@ -51,6 +52,7 @@ Error no_tokenizer(const std::string& path) {
   return Error(ErrorKind::kNotFound, "this model comes without a tokenizer")
       .in(path)
       .expected("tokenizer.json, vocab.json with merges.txt, or tokenizer.model")
+      .found("none of them")
       .fix("download these files of the model, too");
 }
 

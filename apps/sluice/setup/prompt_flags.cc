@@ -36,6 +36,8 @@ std::vector<std::vector<tokenizer::TokenId>> tokens_of(const PromptFlags& flags,
   if (open.tokenizer == nullptr)
     throw Error(ErrorKind::kInvalid, "the model has no tokenizer")
         .in(engine.model)
+        .expected("tokenizer.json, vocab.json with merges.txt, or tokenizer.model beside it")
+        .found("none of them")
         .fix("give the prompt as " + Setting::kTokens + " 1,2,3");
   const auto add = [&](const std::string& text, const std::string& place, ErrorKind empty) {
     prompts.push_back(encode_file(*open.tokenizer, text, place, tokenizer::AddSpecial::kYes, engine));

@@ -36,6 +36,7 @@ void check_write(int error) {
   if (error != 0)
     throw Error(ErrorKind::kIo, "write failed, and the result is not complete")
         .in(kName)
+        .expected("a file, pipe or terminal that takes all of it")
         .found(std::strerror(error))
         .fix(io_error("write", kName, error).fix_text());
 }

@@ -66,6 +66,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
     if (!tree_.key(key)) {
       throw Error(ErrorKind::kInvalid, "duplicate key in JSON object")
           .in(name_, consumed())
+          .expected("each key once")
           .found("\"" + shown_ascii(key, kShownKeyBytes) + "\"")
           .fix("keep one of the two");
     }
@@ -82,6 +83,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
     }
     throw Error(ErrorKind::kInvalid, "not valid JSON")
         .in(name_, position > 0 ? position - 1 : 0)
+        .expected("JSON")
         .found(shown_ascii(parse_fault(e.what()), 200))
         .fix("correct the text, or get the file again");
   }
@@ -170,6 +172,7 @@ Json parse_json(std::string_view text, const std::string& name, const JsonLimits
   if (nul != std::string_view::npos) {
     throw Error(ErrorKind::kInvalid, "not valid JSON")
         .in(name, nul)
+        .expected("JSON")
         .found("a NUL byte")
         .fix("correct the text, or get the file again");
   }

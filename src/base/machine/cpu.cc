@@ -12,6 +12,7 @@
 
 #if defined(__x86_64__)
 #include "base/machine/cpuid.h"
+#include "base/unknown_name.h"
 #endif
 
 namespace sluice {
@@ -122,26 +123,18 @@ Isa best_isa() {
 
 Isa parse_isa(std::string_view text) {
   if (text == "auto") return best_isa();
-  std::string names = "auto";
-  for (const IsaRow& row : isa_rows()) {
-    if (row.name == text) {
-      if (has_all(row.needs)) return row.isa;
-      std::string available = "auto";
-      for (const Isa isa : available_isas()) available.append(" ").append(isa_name(isa));
-      throw Error(ErrorKind::kUsage,
-                  "this CPU or operating system lacks the instruction set " + std::string(text))
-          .in(Setting::kIsa)
-          .expected("one of: " + available)
-          .found(detected().model)
-          .fix("leave " + Setting::kIsa + " out to use the best there is");
-    }
-    names.append(" ").append(row.name);
-  }
-  throw Error(ErrorKind::kUsage, "unknown instruction set")
-      .in(Setting::kIsa)
-      .expected("one of: " + names)
-      .found("\"" + std::string(text) + "\"")
-      .fix("leave " + Setting::kIsa + " out to use the best there is");
+  std::vector<std::string> available = {"auto"};
+  for (const Isa isa : available_isas()) available.emplace_back(isa_name(isa));
+  const std::string leave_out = "leave " + Setting::kIsa + " out to use the best there is";
+  const auto row = std::ranges::find(isa_rows(), text, &IsaRow::name);
+  if (row == isa_rows().end())
+    throw unknown_name(Setting::kIsa, text, available, "unknown instruction set", leave_out);
+  if (!has_all(row->needs))
+    throw unknown_name(Setting::kIsa, text, available,
+                       "this CPU or operating system lacks the instruction set " + std::string(text))
+        .found(detected().model)
+        .fix(leave_out);
+  return row->isa;
 }
 
 CpuInfo cpu_info() { return detected(); }

@@ -68,6 +68,8 @@ std::unique_ptr<const ExponentCodec> make_exponent_codec(std::string_view name, 
       if (level && entry.min_level == entry.max_level) {
         throw Error(ErrorKind::kUsage, "codec " + std::string(name) + " has no levels")
             .in(Setting::kLevel)
+            .expected("no level")
+            .found(std::to_string(chosen))
             .fix("leave " + Setting::kLevel + " out");
       }
       if (chosen < entry.min_level || chosen > entry.max_level) {

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/setting.h"
+#include "base/unknown_name.h"
 #include "codec/slices/affine_group.h"
 #include "codec/slices/scale_word.h"
 
@@ -102,14 +104,9 @@ constexpr QuantiserVariant kVariants[] = {
 std::span<const QuantiserVariant> quantiser_variants() { return kVariants; }
 
 const QuantiserVariant& find_quantiser_variant(std::string_view name) {
-  std::string known;
-  for (const QuantiserVariant& variant : kVariants) {
+  for (const QuantiserVariant& variant : kVariants)
     if (variant.name == name) return variant;
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", variant.name);
-  }
-  throw Error(ErrorKind::kUsage, "unknown quantiser")
-      .expected("one of " + known)
-      .found(fmt::format("\"{}\"", name));
+  throw unknown_name(Setting::kQuantiser, name, names_in(kVariants), "unknown quantiser");
 }
 
 }  // namespace sluice::codec

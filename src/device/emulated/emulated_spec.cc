@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/unknown_name.h"
 
 namespace sluice::device {
 namespace {
@@ -105,11 +106,9 @@ void read_part(const Part& part, EmulatedSpec& spec) {
     if (part.value != "full" && part.value != "half") part.refuse("half or full");
     spec.full_duplex = part.value == "full";
   } else {
-    throw Error(ErrorKind::kUsage, "the emulated device has no such property")
-        .in(part.where)
-        .expected("link, latency, compute, host, threads, dilate or duplex")
-        .found(fmt::format("\"{}\"", part.key))
-        .fix("leave it out");
+    throw unknown_name(part.where, part.key,
+                       {"link", "latency", "compute", "host", "threads", "dilate", "duplex"},
+                       "the emulated device has no such property", "leave it out");
   }
 }
 
@@ -121,16 +120,23 @@ std::string rate_text(const std::optional<double>& rate) {
 
 EmulatedSpec parse_emulated_spec(std::string_view text, std::string_view where) {
   EmulatedSpec spec;
+  constexpr std::string_view kExpected = "none, emulated or emulated:KEY=VALUE,…",
+                             kExample =
+                                 "write for example emulated:link=2GB/s,latency=20us, or none for the host "
+                                 "alone";
   const auto fail = [&](std::string_view message, std::string_view found) {
     return Error(ErrorKind::kUsage, message)
         .in(where)
-        .expected("none, emulated or emulated:KEY=VALUE,…")
+        .expected(kExpected)
         .found(fmt::format("\"{}\"", found))
-        .fix("write for example emulated:link=2GB/s,latency=20us, or none for the host alone");
+        .fix(kExample);
   };
   if (text == kName) return spec;
   if (!text.starts_with(kName) || text.substr(kName.size(), 1) != ":")
-    throw fail("no such device can compute", text);
+    throw unknown_name(where, text.substr(0, text.find(':')), {"none", std::string(kName)},
+                       "no such device can compute", kExample)
+        .expected(kExpected)
+        .found(fmt::format("\"{}\"", text));
   std::string_view rest = text.substr(kName.size() + 1);
   std::string seen = ",";
   for (bool more = true; more;) {

@@ -98,22 +98,27 @@ void check_activations(const Calibration& calibration, const std::string& name,
            flag(Setting::kActivations));
 }
 
-// Refuses computation that differs from the measured one and has no other measurement.
-void check_measured(const EngineOptions& options) {
-  const auto refuse = [](const char* message, const std::string& found) {
-    return Error(ErrorKind::kUsage, message)
-        .in(Setting::kMaxLoss)
-        .found(found)
-        .fix("leave one of the two out");
-  };
-  if (options.kv == DType::kI8)
-    throw refuse("a calibration does not include the loss of an 8-bit key/value cache",
-                 Setting::kKv + " int8");
+Error not_measured(const char* message, const std::string& found) {
+  return Error(ErrorKind::kUsage, message)
+      .in(Setting::kMaxLoss)
+      .expected("neither " + Setting::kKv + " int8 nor " + Setting::kLowView + " amat-center")
+      .found(found)
+      .fix("leave one of the two out");
+}
+
+void check_view_measured(const EngineOptions& options) {
   if (options.low_view != codec::SliceView::kLow)
-    throw refuse("low precision was calibrated only with the view amat", Setting::kLowView + " amat-center");
+    throw not_measured("low precision was calibrated only with the view amat",
+                       Setting::kLowView + " amat-center");
 }
 
 }  // namespace
+
+void check_cache_measured(const EngineOptions& options) {
+  if (options.kv == DType::kI8)
+    throw not_measured("a calibration does not include the loss of an 8-bit key/value cache",
+                       Setting::kKv + " int8");
+}
 
 experts::LossModel Calibration::model() const {
   experts::LossModel model{.high = std::max(0.0, high.loss),
@@ -129,13 +134,7 @@ experts::LossModel Calibration::model() const {
 
 Json to_json(const Calibration& calibration) {
   return {{"version", kVersion},
-          {"text",
-           {{"sha256", calibration.text_sha256},
-            {"tokens", calibration.tokens},
-            {"scored", calibration.scored},
-            {"windows", calibration.windows},
-            {"window", calibration.window},
-            {"prompt", calibration.prompt}}},
+          {"text", to_json(calibration.text)},
           {"activations", activations_name(calibration.activations)},
           {"reference", {{"identity", calibration.reference}, {"perplexity", calibration.perplexity}}},
           {"high", to_json(calibration.high)},
@@ -147,18 +146,8 @@ Json to_json(const Calibration& calibration) {
 Calibration calibration_from_json(const Json& json, const std::string& name) {
   const JsonObject object(json, name);
   if (object.integer("version", 0, 1 << 30) != kVersion) object.fail("version", std::to_string(kVersion));
-  constexpr std::int64_t kMostTokens = std::int64_t{1} << 40;
   Calibration calibration;
-  const JsonObject text = object.object("text");
-  const auto number = [&](const char* key, std::int64_t least) {
-    return static_cast<std::uint64_t>(text.integer(key, least, kMostTokens));
-  };
-  calibration.text_sha256 = text.string("sha256");
-  calibration.tokens = number("tokens", 2);
-  calibration.scored = number("scored", 1);
-  calibration.windows = number("windows", 2);
-  calibration.window = number("window", 3);
-  calibration.prompt = number("prompt", 1);
+  calibration.text = calibration_text_of(object.object("text"));
   const std::string activations = object.string("activations");
   if (activations != "fp32" && activations != "int8") object.fail("activations", "fp32 or int8");
   calibration.activations = parse_activations(activations);
@@ -186,7 +175,8 @@ void set_contract(const Calibration& calibration, double most, const std::string
         .fix(
             "accept more, calibrate with a longer text, pack more bits, or run the model it was packed from");
   check_activations(calibration, name, options);
-  check_measured(options);
+  check_cache_measured(options);
+  check_view_measured(options);
   options.activations = calibration.activations;
   options.precision = experts::PrecisionMode::kHigh;
   const double room = kPrecisionShare * (limit - model.high_upper);

@@ -2,11 +2,11 @@
 // text; and the options that follow when a user states the acceptable loss. Ours; docs/quality-contract.md.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "base/json/json.h"
+#include "engine/plan/calibration_text.h"
 #include "engine/plan/options.h"
 #include "experts/routing/loss_guard.h"
 
@@ -26,9 +26,7 @@ struct CalibrationPoint {
 };
 
 struct Calibration {
-  std::string text_sha256;  // SHA-256 of the token ids as little-endian 32-bit numbers
-  std::uint64_t tokens = 0, scored = 0, windows = 0;
-  std::uint64_t window = 0, prompt = 0;                                 // tokens
+  CalibrationText text;
   kernels::ActivationForm activations = kernels::ActivationForm::kF32;  // in the store's runs
   std::string reference;       // identity of the model that was packed (model_identity.h)
   double perplexity = 0;       // of the reference
@@ -51,5 +49,8 @@ Calibration calibration_from_json(const Json& json, const std::string& name);
 // bits, amat-center).
 void set_contract(const Calibration& calibration, double most, const std::string& name,
                   EngineOptions& options);
+
+// Error(kUsage) naming Setting::kMaxLoss for a key/value cache with which nothing was calibrated.
+void check_cache_measured(const EngineOptions& options);
 
 }  // namespace sluice::engine

@@ -30,12 +30,12 @@ CalibrationPoint point(PrecisionMode precision, double theta, double amount, dou
 }
 
 Calibration made_up() {
-  Calibration calibration{.text_sha256 = std::string(64, 'a'),
-                          .tokens = 1000,
-                          .scored = 700,
-                          .windows = 4,
-                          .window = 256,
-                          .prompt = 64,
+  Calibration calibration{.text = {.sha256 = std::string(64, 'a'),
+                                   .tokens = 1000,
+                                   .scored = 700,
+                                   .windows = 4,
+                                   .window = 256,
+                                   .prompt = 64},
                           .activations = kernels::ActivationForm::kInt8,
                           .reference = "0123456789abcdef",
                           .perplexity = 40};
@@ -104,7 +104,7 @@ TEST(Calibration, ChoosesTheLargestThetaThatLeavesRoom) {
   const auto chosen = [](double most) {
     EngineOptions options;
     set_contract(made_up(), most, "c.json", options);
-    EXPECT_EQ(options.router, "cache-prior");
+    EXPECT_EQ(options.router.name(), "cache-prior");
     EXPECT_EQ(options.constraint, experts::ConstraintMode::kHard);
     EXPECT_EQ(options.slices.rules.lsb_miss, experts::LsbMiss::kFetch);
     EXPECT_NEAR(options.contract->limit, std::log1p(most), 1e-15);

@@ -75,9 +75,6 @@ SlotChoice choose_slots(const EngineOptions& options, const ModelFacts& facts) {
 }
 
 std::optional<DeviceChoice> device_of(const EngineOptions& options, const ModelFacts& facts) {
-  const auto refuse = [](Setting setting, const std::string& message, const std::string& fix) {
-    throw Error(ErrorKind::kUsage, message).in(setting).fix(fix);
-  };
   if (!options.has_device()) {
     const std::pair<bool, Setting> given[] = {
         {options.device_memory.has_value(), Setting::kDeviceMemory},
@@ -100,13 +97,20 @@ std::optional<DeviceChoice> device_of(const EngineOptions& options, const ModelF
     return std::nullopt;
   }
   if (!facts.has_experts)
-    refuse(Setting::kDevice, "a device computes routed experts, and this model has none", "leave it out");
+    throw Error(ErrorKind::kUsage, "a device computes routed experts, and this model has none")
+        .in(Setting::kDevice)
+        .expected("a mixture of experts")
+        .found(facts.path + ", which has no experts")
+        .fix("leave " + Setting::kDevice + " out");
   const bool keeps_planes = options.keep == Keep::kPacked && !facts.packable;
   if (options.tiers == experts::Tiers::kExclusive && keeps_planes)
-    refuse(Setting::kTiers,
-           "the host keeps experts packed, and of this store the device has them decoded: what comes back is "
-           "not packed again",
-           "give " + Setting::kKeep + " full, or " + Setting::kTiers + " inclusive");
+    throw Error(ErrorKind::kUsage,
+                "the host keeps experts packed, and of this store the device has them decoded: what comes "
+                "back is not packed again")
+        .in(Setting::kTiers)
+        .expected("inclusive, or " + Setting::kKeep + " full")
+        .found("exclusive, and " + Setting::kKeep + " packed")
+        .fix("give one of these");
   DeviceChoice choice{.spec = device::parse_emulated_spec(options.device, mark(Setting::kDevice)),
                       .memory = options.device_memory,
                       .slots = options.device_slots,

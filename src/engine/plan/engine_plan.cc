@@ -46,7 +46,8 @@ void check_preset(const EngineOptions& asked, const PolicyPlan& chosen, const Mo
   if (facts.sliced() && asked.scheduler.empty() && chosen.scheduler->by_costs)
     throw Error(ErrorKind::kUsage, "this preset is for models without slices")
         .in(Setting::kPreset)
-        .found(name)
+        .expected("a model directory, or a store of family raw or split")
+        .found(name + ", and " + facts.path + " is of family sliced")
         .fix("use the preset slicemoe, or none");
 }
 
@@ -96,6 +97,8 @@ experts::Parts kept_parts(Keep keep, const PolicyPlan& policies, const ModelFact
     throw Error(ErrorKind::kUsage,
                 "caches cannot keep experts packed, because this model does not store them packed")
         .in(Setting::kKeep)
+        .expected("a store of family split")
+        .found(facts.path + (facts.sliced() ? ", of family sliced" : ", which has its experts whole"))
         .fix("keep them in full, or pack a BF16 model with any codec but none");
   return Part::kSm | Part::kExp;
 }
@@ -116,8 +119,8 @@ void complete(PolicyPlan& policies, Keep keep, const ModelFacts& facts) {
 
 PolicyPlan without_loss(PolicyPlan policies, const EngineOptions& options) {
   policies.contract->planned_low = 0;
-  policies.precision.mode = PrecisionMode::kHigh;
-  policies.router = &experts::find_router("exact");
+  if (policies.precision.mode != PrecisionMode::kFull) policies.precision.mode = PrecisionMode::kHigh;
+  policies.router = experts::Named<experts::RouterPolicy>("exact").row();
   policies.limits.mode = experts::ConstraintMode::kNone;
   policies.slices.warmup.rho = options.rho.value_or(experts::usual_rho(PrecisionMode::kHigh));
   return policies;
@@ -163,7 +166,11 @@ EnginePlan resolve(const EngineOptions& asked, const ModelFacts& facts) {
   complete(plan.policies, *options.keep, facts);
   if (plan.where_all_fits) complete(*plan.where_all_fits, *options.keep, facts);
   if (options.chunk == 0)
-    throw Error(ErrorKind::kUsage, "unknown value").in(Setting::kChunk).expected("at least 1").found("0");
+    throw Error(ErrorKind::kUsage, "unknown value")
+        .in(Setting::kChunk)
+        .expected("at least 1")
+        .found("0")
+        .fix("give such a number");
   plan.chunk = options.chunk;
   plan.positions = options.positions;
   plan.encoder_positions = facts.has_encoder ? std::max<std::size_t>(options.encoder_positions, 1) : 0;
@@ -175,6 +182,7 @@ EnginePlan resolve(const EngineOptions& asked, const ModelFacts& facts) {
   plan.dense = options.dense;
   plan.profile = options.profile;
   plan.profile_if_it_fits = options.profile_if_it_fits;
+  plan.stop = options.stop;
   plan.ranks = options.ranks;
   plan.residual_name = options.residual_name;
   plan.seed = options.seed;

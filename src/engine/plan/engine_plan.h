@@ -81,6 +81,7 @@ struct EnginePlan {
   DenseForm dense = DenseForm::kAuto;
   std::optional<Profile> profile;
   bool profile_if_it_fits = false;
+  StopRequest stop = {};  // as in EngineOptions
   std::vector<double> ranks;
   std::string residual_name;  // as in EngineOptions
   std::uint64_t seed = 0;

@@ -82,7 +82,7 @@ TEST(EnginePlan, GivesSlicesTheirCacheAndFormOfActivations) {
   for (const PrecisionMode precision : {PrecisionMode::kDbsc, PrecisionMode::kHigh, PrecisionMode::kLow}) {
     const EnginePlan plan = resolve(with([&](EngineOptions& o) { o.precision = precision; }), kSliced);
     SCOPED_TRACE(std::string(experts::precision_name(precision)));
-    EXPECT_EQ(plan.policies.cache->name, experts::usual_slice_cache(precision));
+    EXPECT_EQ(plan.policies.cache, &experts::usual_slice_cache(precision));
     EXPECT_EQ(plan.policies.limits.low, experts::least_parts(precision));
     EXPECT_EQ(plan.policies.limits.high, Part::kMsb | Part::kLsb);
     EXPECT_EQ(plan.policies.slices.warmup.rho, experts::usual_rho(precision));
@@ -129,6 +129,18 @@ TEST(EnginePlan, UnderAContractHasPoliciesThatLoseNothingBesideThoseThatMay) {
   EXPECT_TRUE(plan.policies.depends_on_memory());
 }
 
+TEST(EnginePlan, UnderAContractExactWeightsHaveSmoeBesideExact) {
+  const EnginePlan plan = resolve(with([](EngineOptions& o) {
+                                    o.router = "smoe";
+                                    o.contract.emplace();
+                                  }),
+                                  kSplit);
+  EXPECT_EQ(plan.policies.router->name, "smoe");
+  ASSERT_TRUE(plan.where_all_fits);
+  EXPECT_EQ(plan.where_all_fits->router->name, "exact");
+  EXPECT_EQ(plan.where_all_fits->precision.mode, PrecisionMode::kFull);
+}
+
 // The setting that the refusal names; its text if it names none.
 std::string refused(const std::function<void(EngineOptions&)>& change, const ModelFacts& facts) {
   try {
@@ -141,12 +153,12 @@ std::string refused(const std::function<void(EngineOptions&)>& change, const Mod
 }
 
 TEST(EnginePlan, RefusesWhatDoesNotGoTogether) {
-  EXPECT_EQ(refused([](EngineOptions& o) { o.preset = "x"; }, kWhole), "--preset");
-  EXPECT_EQ(refused([](EngineOptions& o) { o.router = "x"; }, kWhole), "--router");
-  EXPECT_EQ(refused([](EngineOptions& o) { o.cache = "x"; }, kWhole), "--cache");
-  EXPECT_EQ(refused([](EngineOptions& o) { o.scheduler = "x"; }, kWhole), "--scheduler");
-  EXPECT_EQ(refused([](EngineOptions& o) { o.prefetch = "x"; }, kWhole), "--prefetch");
-  EXPECT_EQ(refused([](EngineOptions& o) { o.placement = "x"; }, kWhole), "--placement");
+  EXPECT_EQ(refused([](EngineOptions& o) { o.preset = std::string("x"); }, kWhole), "--preset");
+  EXPECT_EQ(refused([](EngineOptions& o) { o.router = std::string("x"); }, kWhole), "--router");
+  EXPECT_EQ(refused([](EngineOptions& o) { o.cache = std::string("x"); }, kWhole), "--cache");
+  EXPECT_EQ(refused([](EngineOptions& o) { o.scheduler = std::string("x"); }, kWhole), "--scheduler");
+  EXPECT_EQ(refused([](EngineOptions& o) { o.prefetch = std::string("x"); }, kWhole), "--prefetch");
+  EXPECT_EQ(refused([](EngineOptions& o) { o.placement = std::string("x"); }, kWhole), "--placement");
   EXPECT_EQ(refused([](EngineOptions& o) { o.isa = "x"; }, kWhole), "--isa");
   EXPECT_EQ(refused([](EngineOptions& o) { o.chunk = 0; }, kWhole), "--chunk");
   EXPECT_EQ(refused([](EngineOptions& o) { o.keep = Keep::kPacked; }, kWhole), "--keep");

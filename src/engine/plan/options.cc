@@ -5,17 +5,15 @@
 
 #include "base/error.h"
 #include "base/setting.h"
+#include "base/unknown_name.h"
 
 namespace sluice::engine {
 
 Math parse_math(std::string_view text) {
   if (text == "auto") return Math::kAuto;
   if (text == "f32") return Math::kF32;
-  throw Error(ErrorKind::kUsage, "unknown arithmetic")
-      .in(Setting::kMath)
-      .expected("auto or f32")
-      .found(text)
-      .fix("leave " + Setting::kMath + " out for auto");
+  throw unknown_name(Setting::kMath, text, {"auto", "f32"}, "unknown arithmetic",
+                     "leave " + Setting::kMath + " out for auto");
 }
 
 std::optional<DType> parse_kv(std::string_view text) {
@@ -23,21 +21,15 @@ std::optional<DType> parse_kv(std::string_view text) {
   if (text == "bf16") return DType::kBF16;
   if (text == "f32") return DType::kF32;
   if (text == "int8") return DType::kI8;
-  throw Error(ErrorKind::kUsage, "unknown form of the key/value cache")
-      .in(Setting::kKv)
-      .expected("auto, bf16, f32 or int8")
-      .found(text)
-      .fix("leave " + Setting::kKv + " out for auto");
+  throw unknown_name(Setting::kKv, text, {"auto", "bf16", "f32", "int8"},
+                     "unknown form of the key/value cache", "leave " + Setting::kKv + " out for auto");
 }
 
 kernels::ActivationForm parse_activations(std::string_view text) {
   if (text == "fp32") return kernels::ActivationForm::kF32;
   if (text == "int8") return kernels::ActivationForm::kInt8;
-  throw Error(ErrorKind::kUsage, "unknown form of activations")
-      .in(Setting::kActivations)
-      .expected("fp32 or int8")
-      .found(text)
-      .fix("leave " + Setting::kActivations + " out for the default");
+  throw unknown_name(Setting::kActivations, text, {"fp32", "int8"}, "unknown form of activations",
+                     "leave " + Setting::kActivations + " out for the default");
 }
 
 std::string_view activations_name(kernels::ActivationForm form) {
@@ -53,37 +45,32 @@ constexpr std::string_view kScopes[] = {"global", "layer"}, kKeeps[] = {"full", 
 
 // `names`: by value.
 template <class Value, std::size_t n>
-Value value_of(Setting setting, const std::string_view (&names)[n], const char* expected,
-               std::string_view text) {
+Value value_of(Setting setting, const std::string_view (&names)[n], std::string_view text) {
   const auto found = std::ranges::find(names, text);
   if (found != std::end(names)) return static_cast<Value>(found - std::begin(names));
-  throw Error(ErrorKind::kUsage, "unknown value").in(setting).expected(expected).found(text);
+  throw unknown_name(setting, text, {std::begin(names), std::end(names)}, "unknown value");
 }
 
 }  // namespace
 
 CacheScope parse_cache_scope(std::string_view text) {
-  return value_of<CacheScope>(Setting::kCacheScope, kScopes, "global or layer", text);
+  return value_of<CacheScope>(Setting::kCacheScope, kScopes, text);
 }
 
 std::string_view cache_scope_name(CacheScope scope) { return kScopes[static_cast<std::size_t>(scope)]; }
 
-Keep parse_keep(std::string_view text) {
-  return value_of<Keep>(Setting::kKeep, kKeeps, "full or packed", text);
-}
+Keep parse_keep(std::string_view text) { return value_of<Keep>(Setting::kKeep, kKeeps, text); }
 
 std::string_view keep_name(Keep keep) { return kKeeps[static_cast<std::size_t>(keep)]; }
 
 DeviceKeep parse_device_keep(std::string_view text) {
-  return value_of<DeviceKeep>(Setting::kDeviceKeep, kDeviceKeeps, "auto, full or packed", text);
+  return value_of<DeviceKeep>(Setting::kDeviceKeep, kDeviceKeeps, text);
 }
 
-DenseForm parse_dense(std::string_view text) {
-  return value_of<DenseForm>(Setting::kDense, kDenses, "auto, words or packed", text);
-}
+DenseForm parse_dense(std::string_view text) { return value_of<DenseForm>(Setting::kDense, kDenses, text); }
 
 DenseOn parse_dense_on(std::string_view text) {
-  return value_of<DenseOn>(Setting::kDenseOn, kDensePlaces, "host, device or auto", text);
+  return value_of<DenseOn>(Setting::kDenseOn, kDensePlaces, text);
 }
 
 bool EngineOptions::has_device() const { return !device.empty() && device != "none"; }

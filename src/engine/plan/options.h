@@ -12,11 +12,13 @@
 
 #include "base/dtype.h"
 #include "base/machine/cpu.h"
+#include "base/stop_request.h"
 #include "codec/slices/sliced_matrix.h"
-#include "engine/plan/named_policy.h"
 #include "engine/plan/profile.h"
 #include "experts/cache/slice_rules.h"
 #include "experts/core/tier.h"
+#include "experts/named_policy.h"
+#include "experts/named_preset.h"
 #include "experts/routing/constraint_config.h"
 #include "experts/routing/loss_guard.h"
 #include "experts/routing/precision.h"
@@ -81,21 +83,21 @@ struct EngineOptions {
   // Passes that may be suspended while another pass runs: room for their rows. Commands need none.
   std::size_t suspended_passes = 0;
   bool draws = false;  // some sampler will not just take the likeliest token: room for its candidates
-  NamedPreset preset;  // empty: auto
+  experts::NamedPreset preset;  // empty: auto
   // Each overrides the preset's value; empty: the preset's.
-  Named<experts::RouterPolicy> router;
-  Named<experts::CachePolicy> cache;
-  Named<experts::SchedulerPolicy> scheduler;
-  Named<experts::PrefetchPolicy> prefetch;
-  Named<experts::PlacementPolicy> placement;
+  experts::Named<experts::RouterPolicy> router;
+  experts::Named<experts::CachePolicy> cache;
+  experts::Named<experts::SchedulerPolicy> scheduler;
+  experts::Named<experts::PrefetchPolicy> prefetch;
+  experts::Named<experts::PlacementPolicy> placement;
   // The placement of steps with tokens of prompts, where a device is given. Empty: the preset's, unless
   // `placement` is named, which then holds for all steps.
-  Named<experts::PlacementPolicy> placement_prefill;
+  experts::Named<experts::PlacementPolicy> placement_prefill;
   // A device beside the host: "emulated", with a specification behind a colon (docs/devices.md). Empty or
   // "none": the host computes everything. Its cache is workload-ema where none is named, and the placement
   // then ratio-prefix.
   std::string device;
-  Named<experts::CachePolicy> device_cache;
+  experts::Named<experts::CachePolicy> device_cache;
   std::optional<double> link_bytes_per_s;  // its link is no faster, each way; empty: no limit
   // How often each expert was chosen in other text, by sparse layer and expert, and where that is from: for
   // caches of the device that keep what is popular. Error(kInvalid) naming the latter if it is of another
@@ -127,6 +129,8 @@ struct EngineOptions {
   std::vector<double> ranks;
   // Ignores a profile of another machine; otherwise such a profile is an error.
   bool profile_if_it_fits = false;
+  // Asked while an engine begins; Error(kInterrupted) if it says so.
+  StopRequest stop = {};
   std::uint64_t seed = 0;
   // Memory that observers of the run take (traces, decision logs), charged to `tables`.
   Bytes recording = 0;
@@ -148,9 +152,11 @@ struct EngineOptions {
   std::shared_ptr<const experts::RoutingScript> script;
   experts::SlicesConfig slices;  // for slice-lru; rho, if unset, follows from …
   std::optional<double> rho;     // … this: 1 at high precision, 0 at low, else a half
-  // Limits the loss (cache-prior under the constraint hard, slices always fetched). Where memory holds all
-  // experts at high precision, only rounding loses anything.
+  // Limits the loss (in slices: cache-prior under the constraint hard, slices always fetched; of exact
+  // weights: smoe). Where memory holds all experts at high precision, only rounding loses anything.
   std::optional<experts::LossContract> contract;
+  // What the router's changes cost this model, for reports; empty: nobody has measured it.
+  std::optional<experts::LossModel> routing_losses;
   // Bytes of all expert caches together; empty: what the budget leaves, which differs slightly from start to
   // start. Error(kBudget) where the budget leaves less, unless less is enough; Error(kUsage) for bytes in
   // which no expert's least part fits.

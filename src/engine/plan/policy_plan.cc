@@ -17,7 +17,8 @@ namespace {
 using experts::PrecisionMode;
 
 // Ours, where a device is given and nothing else: both follow the measured costs and the work of experts.
-constexpr std::string_view kDevicePlacement = "ratio-prefix", kDeviceCache = "workload-ema";
+constexpr experts::Named<experts::PlacementPolicy> kDevicePlacement = "ratio-prefix";
+constexpr experts::Named<experts::CachePolicy> kDeviceCache = "workload-ema";
 
 // The preset for a device that is asked for; null: none is.
 const experts::DevicePreset* device_preset_of(const EngineOptions& options) {
@@ -30,12 +31,12 @@ const experts::DevicePreset* device_preset_of(const EngineOptions& options) {
         .expected(Setting::kDevice + " emulated beside it, or another preset")
         .found(preset->name)
         .fix("add " + Setting::kDevice + " emulated");
-  const experts::PrefetchNeeds needs = experts::find_prefetch(preset->prefetch).needs;
+  const experts::PrefetchNeeds needs = preset->prefetch->needs;
   const bool by_residual = needs == experts::PrefetchNeeds::kResidual;
   const bool known = needs == experts::PrefetchNeeds::kNothing || (by_residual && options.residual);
   if (options.prefetch.empty() && !known)
     throw Error(ErrorKind::kUsage, fmt::format("{} reads ahead by {}, which must know another text",
-                                               preset->name, preset->prefetch))
+                                               preset->name, preset->prefetch.name()))
         .in(Setting::kPreset)
         .expected(Setting::kPrefetch + " none beside it")
         .found("none given")
@@ -90,14 +91,14 @@ PolicyPlan choose_policies(const EngineOptions& options, bool packed_states, boo
   const experts::DevicePreset* const of_device = device_preset_of(options);
   const bool chosen = !options.preset.host().usual;
   const bool pools = !chosen && packed_states && options.keep.value_or(Keep::kFull) == Keep::kFull;
-  const experts::Preset& preset = pools ? experts::find_preset("zipmoe") : options.preset.host();
+  const experts::Preset& preset = pools ? experts::NamedPreset("zipmoe").host() : options.preset.host();
   PolicyPlan plan;
   plan.preset = &preset;
   plan.precision = {options.precision == PrecisionMode::kFull ? preset.precision : options.precision,
                     options.critical};
   const PrecisionMode precision = plan.precision.mode;
   plan.router = &options.router.or_usual(of_device ? of_device->router : preset.router);
-  plan.cache = &options.cache.or_usual(sliced ? experts::usual_slice_cache(precision) : preset.cache);
+  plan.cache = &options.cache.or_usual(sliced ? experts::usual_slice_cache(precision) : *preset.cache);
   // Where the user chose nothing, prefetching uses the disk's idle time. Exceptions: a preset runs as its
   // paper compares it; a recorded run is counted as a replay counts it, which has no notion of time;
   // missing slices that other experts would replace are not worth reading; and the model's routers predict
@@ -108,10 +109,14 @@ PolicyPlan choose_policies(const EngineOptions& options, bool packed_states, boo
   plan.residual = options.residual;
   plan.prefetch_by_calibration =
       plan.prefetch_is_free && options.residual && options.residual->better_than_stream();
-  plan.prefetch = &options.prefetch.or_usual(of_device                      ? of_device->prefetch
-                                             : idle                         ? preset.prefetch
-                                             : plan.prefetch_by_calibration ? "dali-residual"
-                                                                            : "stream");
+  experts::Named<experts::PrefetchPolicy> usual = "stream";
+  if (of_device)
+    usual = of_device->prefetch;
+  else if (idle)
+    usual = preset.prefetch;
+  else if (plan.prefetch_by_calibration)
+    usual = "dali-residual";
+  plan.prefetch = &options.prefetch.or_usual(usual);
   plan.scheduler = &options.scheduler.or_usual(preset.scheduler);
   const bool device = options.has_device();
   plan.placement = &options.placement.or_usual(of_device ? of_device->placement
@@ -129,6 +134,7 @@ PolicyPlan choose_policies(const EngineOptions& options, bool packed_states, boo
   plan.slices = options.slices;
   plan.slices.warmup.rho = options.rho.value_or(experts::usual_rho(precision));
   plan.contract = options.contract;
+  plan.routing_losses = options.routing_losses;
   plan.script = options.script;
   return plan;
 }
@@ -139,22 +145,21 @@ PolicyPlan choose_policies(const EngineOptions& options) {
 }
 
 void check_policies(const PolicyPlan& policies, experts::Family family) {
-  const std::string_view routers[] = {policies.router->name};
-  experts::check_combination(
-      {.family = family,
-       .routers = routers,
-       .cache = policies.cache->name,
-       .precision = policies.precision.mode,
-       .constraint = policies.limits.mode,
-       .scheduler = policies.scheduler->name,
-       .prefetch = policies.prefetch->name,
-       .whole_layers = policies.preset->whole_layers,
-       .slices = &policies.slices,
-       .loss_limited = policies.contract.has_value(),
-       .placement = policies.placement->name,
-       .device_cache = policies.device_cache != nullptr ? policies.device_cache->name : "",
-       .tiers = policies.tiers.value_or(experts::Tiers::kInclusive),
-       .residual = policies.residual != nullptr});
+  const experts::Named<experts::RouterPolicy> routers[] = {policies.router};
+  experts::check_combination({.family = family,
+                              .routers = routers,
+                              .cache = policies.cache,
+                              .precision = policies.precision.mode,
+                              .constraint = policies.limits.mode,
+                              .scheduler = policies.scheduler,
+                              .prefetch = policies.prefetch,
+                              .whole_layers = policies.preset->whole_layers,
+                              .slices = &policies.slices,
+                              .loss_limited = policies.contract.has_value(),
+                              .placement = policies.placement,
+                              .device_cache = policies.device_cache,
+                              .tiers = policies.tiers.value_or(experts::Tiers::kInclusive),
+                              .residual = policies.residual != nullptr});
 }
 
 }  // namespace sluice::engine

@@ -11,6 +11,7 @@
 #include "engine/plan/options.h"
 #include "experts/core/part_rules.h"
 #include "experts/device_presets.h"
+#include "experts/presets.h"
 #include "experts/registry.h"
 
 namespace sluice::engine {
@@ -37,6 +38,7 @@ struct PolicyPlan {
   experts::SmoeRules smoe;
   experts::SlicesConfig slices;
   std::optional<experts::LossContract> contract;
+  std::optional<experts::LossModel> routing_losses;      // as in EngineOptions
   std::shared_ptr<const experts::RoutingScript> script;  // for the router recorded, else null
   std::shared_ptr<const GateResidual> residual;          // as in EngineOptions
   // Nobody has chosen the prefetch: it is `stream`, or dali-residual …

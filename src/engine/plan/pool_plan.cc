@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "engine/plan/ranked_reads.h"
 #include "experts/plan/rank_model.h"
-#include "experts/registry.h"
+#include "experts/presets.h"
 
 namespace sluice::engine {
 namespace {

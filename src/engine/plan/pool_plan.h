@@ -8,9 +8,10 @@
 #include <vector>
 
 #include "base/json/json.h"
-#include "engine/plan/named_policy.h"
 #include "engine/plan/profile.h"
+#include "experts/named_policy.h"
 #include "experts/plan/planner.h"
+#include "experts/presets.h"
 
 namespace sluice::engine {
 
@@ -30,7 +31,7 @@ struct PoolPlanRequest {
   std::size_t sequences = 1;    // sequences that are decoded together
   std::vector<double> ranks{};  // f of SPEC §1.8 for one sequence; empty: assumed_ranks()
   double grid = 0.05;
-  Named<experts::PrefetchPolicy> prefetch{};  // reads ahead; empty: nothing does
+  experts::Named<experts::PrefetchPolicy> prefetch{};  // reads ahead; empty: nothing does
 };
 
 // One choice of slots, the same for every layer, and its cost.

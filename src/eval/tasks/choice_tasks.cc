@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/setting.h"
+#include "base/unknown_name.h"
 
 namespace sluice::eval {
 namespace {
@@ -29,10 +30,7 @@ std::string choice_task_names() {
 const ChoiceTask& find_choice_task(std::string_view name) {
   for (const ChoiceTask& task : kTasks)
     if (task.name == name) return task;
-  throw Error(ErrorKind::kUsage, "unknown task")
-      .in(Setting::kTask)
-      .expected("one of " + choice_task_names())
-      .found("\"" + std::string(name) + "\"");
+  throw unknown_name(Setting::kTask, name, names_in(kTasks), "unknown task");
 }
 
 }  // namespace sluice::eval

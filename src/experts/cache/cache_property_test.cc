@@ -15,6 +15,7 @@
 #include "experts/core/requests.h"
 #include "experts/placement/placement.h"
 #include "experts/prefetch/prefetch.h"
+#include "experts/presets.h"
 #include "experts/registry.h"
 #include "experts/schedule/scheduler.h"
 #include "experts/test_traces.h"
@@ -413,15 +414,15 @@ TEST(CacheRegistry, OracleRefusesEventsItWasNotTold) {
 TEST(PresetRegistry, NamesPoliciesThatExist) {
   for (const Preset& preset : presets()) {
     EXPECT_EQ(&find_preset(preset.name), &preset);
-    EXPECT_FALSE(find_cache(preset.cache).oracle);
-    EXPECT_EQ(find_cache(preset.cache).pooled, preset.sharing != PoolSharing::kNone);
-    EXPECT_EQ(find_router(preset.router).name, preset.router);
-    EXPECT_EQ(find_prefetch(preset.prefetch).make({})->name(), preset.prefetch);
-    EXPECT_EQ(find_scheduler(preset.scheduler).make()->name(), preset.scheduler);
-    EXPECT_EQ(find_placement(preset.placement).make()->name(), preset.placement);
-    EXPECT_EQ(find_cache(preset.cache).sliced, preset.sliced());
+    EXPECT_FALSE(preset.cache->oracle);
+    EXPECT_EQ(preset.cache->pooled, preset.sharing != PoolSharing::kNone);
+    EXPECT_FALSE(preset.router.empty());
+    EXPECT_EQ(preset.prefetch->make({})->name(), preset.prefetch.name());
+    EXPECT_EQ(preset.scheduler->make()->name(), preset.scheduler.name());
+    EXPECT_EQ(preset.placement->make()->name(), preset.placement.name());
+    EXPECT_EQ(preset.cache->sliced, preset.sliced());
   }
-  EXPECT_EQ(find_preset("auto").cache, "lru");
+  EXPECT_EQ(find_preset("auto").cache.name(), "lru");
   EXPECT_THROW(find_preset("fastest"), Error);
 }
 

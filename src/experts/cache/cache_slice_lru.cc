@@ -140,6 +140,7 @@ std::unique_ptr<Cache> make_slice_lru_cache(const CacheConfig& config) {
     throw Error(ErrorKind::kUsage, "slice-lru holds experts in slices")
         .in(Setting::kCache)
         .expected("a model packed in slices")
+        .found("experts that are kept otherwise")
         .fix("pack the model in slices, or choose another cache");
   }
   SlicesConfig slices = config.slices;

@@ -121,10 +121,16 @@ std::unique_ptr<Cache> make_zip_pools_cache(const CacheConfig& config) {
   if (config.pools.slots.empty()) {
     throw Error(ErrorKind::kUsage, "zip-pools must be told its slots")
         .in(Setting::kCache)
+        .expected("slots of each layer, from a plan or " + Setting::kPools)
+        .found("none")
         .fix("use it with a plan");
   }
   if (config.keep.has(Part::kMsb)) {
-    throw Error(ErrorKind::kUsage, "zip-pools cannot hold slices").in(Setting::kCache);
+    throw Error(ErrorKind::kUsage, "zip-pools cannot hold slices")
+        .in(Setting::kCache)
+        .expected("experts that are stored whole or split")
+        .found("experts in slices")
+        .fix("use the cache slice-lru");
   }
   return std::make_unique<ZipPoolsCache>(config.pools);
 }

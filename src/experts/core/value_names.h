@@ -1,16 +1,13 @@
 // Finds values of an enumeration by their names.
 #pragma once
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
-#include <string>
 #include <string_view>
 
-#include "base/error.h"
 #include "base/setting.h"
+#include "base/unknown_name.h"
 
 namespace sluice::experts {
 
@@ -19,12 +16,7 @@ template <class Value, std::size_t n>
 Value value_named(Setting setting, const std::string_view (&names)[n], std::string_view name) {
   const auto found = std::ranges::find(names, name);
   if (found != std::end(names)) return static_cast<Value>(found - std::begin(names));
-  std::string known;
-  for (std::string_view one : names) known.append(known.empty() ? "" : ", ").append(one);
-  throw Error(ErrorKind::kUsage, "unknown name")
-      .in(setting)
-      .expected("one of " + known)
-      .found(fmt::format("\"{}\"", name));
+  throw unknown_name(setting, name, {std::begin(names), std::end(names)});
 }
 
 }  // namespace sluice::experts

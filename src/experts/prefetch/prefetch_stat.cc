@@ -49,6 +49,7 @@ std::unique_ptr<Prefetch> make_stat_prefetch(const PrefetchConfig& config) {
   if (config.transitions == nullptr)
     throw Error(ErrorKind::kUsage, "this prefetch must know which experts follow which")
         .in(Setting::kPrefetch)
+        .expected("what follows which, counted in recorded routing")
         .found("stat")
         .fix("name recorded routing of another text: " + Setting::kRanksOf + " FILE");
   return std::make_unique<StatPrefetch>(*config.transitions);

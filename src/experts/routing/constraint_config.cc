@@ -24,7 +24,10 @@ void ConstraintConfig::validate() const {
   require_in_unit("lambda", lambda);
   require_in_unit("eta", eta);
   if (low.empty() || !high.has_all(low))
-    throw Error(ErrorKind::kUsage, "an expert's low view is no part of its high one");
+    throw Error(ErrorKind::kUsage, "an expert's low view is no part of its high one")
+        .in(Setting::kConstraint)
+        .expected("a low view of parts that the high one has")
+        .found("others");
 }
 
 void set_views(PrecisionMode mode, ConstraintConfig& limits) {

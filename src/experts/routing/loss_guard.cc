@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/setting.h"
 
 namespace sluice::experts {
 
@@ -29,6 +30,7 @@ double together(double both, double precision, double routing) {
 LossGuard::LossGuard(const LossContract& contract) : contract_(contract) {
   if (!(contract.limit >= 0) || !std::isfinite(contract.limit))
     throw Error(ErrorKind::kUsage, "the limit on the loss is out of range")
+        .in(Setting::kMaxLoss)
         .expected("a share of at least 0")
         .found(std::to_string(contract.limit));
 }
@@ -71,11 +73,12 @@ void LossGuard::add_precision(std::uint64_t tokens, double low) {
   low_ += low;
 }
 
-LossEstimate LossGuard::estimate() const {
-  const LossModel& model = contract_.model;
-  const double precision = model.precision.at(low_share()), routing = model.routing.at(mass_lost());
-  const double precision_upper = model.precision_upper.at(low_share()),
-               routing_upper = model.routing_upper.at(mass_lost());
+LossEstimate LossGuard::estimate() const { return estimate_loss(contract_.model, low_share(), mass_lost()); }
+
+LossEstimate estimate_loss(const LossModel& model, double low_share, double mass_lost) {
+  const double precision = model.precision.at(low_share), routing = model.routing.at(mass_lost);
+  const double precision_upper = model.precision_upper.at(low_share),
+               routing_upper = model.routing_upper.at(mass_lost);
   return {.high = model.high,
           .precision = precision,
           .routing = routing,

@@ -36,6 +36,8 @@ struct LossEstimate {
   double upper = 0;  // of their sum, errors included: compared with the limit
   double total() const { return high + precision + routing + both; }
 };
+// What the mean changes cost; infinite beyond what was measured.
+LossEstimate estimate_loss(const LossModel& model, double low_share, double mass_lost);
 
 // One per run. For each event of a decode step, in order: the router asks mass_allowance, and add_routing
 // follows; then limit_precision, and add_precision once the precisions are decided. If every routing keeps to

@@ -37,6 +37,9 @@ class CacheAwareRouter final : public Router {
     if (rule == Rule::kCumsum && needs_lambda) {
       throw Error(ErrorKind::kUsage, "this constraint works by lambda, which cumsum does not have")
           .in(Setting::kRouter)
+          .expected("cache-prior, or " + Setting::kConstraint + " hard or none")
+          .found("cumsum and " + Setting::kConstraint + " " +
+                 std::string(constraint_name(config.constraint->config().mode)))
           .fix("use the router cache-prior, or the constraint hard");
     }
   }

@@ -20,6 +20,7 @@ struct CacheAwareRules {
   void validate_for(std::uint32_t experts) const;
 };
 
+class LossGuard;       // loss_guard.h
 class MissConstraint;  // miss_constraint.h
 class RoutingScript;   // routing_script.h
 
@@ -31,6 +32,9 @@ struct RouterConfig {
   // Non-owning, must outlive the router; null: no constraint. A constraint with a lambda of its own overrides
   // the one of the rules.
   MissConstraint* constraint = nullptr;
+  // Limits what smoe may lose; under a constraint that one asks it. Non-owning, must outlive the router;
+  // null: no limit.
+  const LossGuard* guard = nullptr;
   // For recorded, which requires it: what it plays, fitted to the model. Non-owning, must outlive the router.
   const RoutingScript* script = nullptr;
 };

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/setting.h"
+#include "experts/routing/loss_guard.h"
 #include "experts/routing/router_config.h"
 #include "experts/routing/selection.h"
 #include "experts/routing/smoe_choice.h"
@@ -17,7 +18,7 @@ namespace {
 class SmoeRouter final : public Router {
  public:
   explicit SmoeRouter(const RouterConfig& config)
-      : rules_(config.smoe), combine_(config.combine), own_(config.select) {
+      : rules_(config.smoe), combine_(config.combine), guard_(config.guard), own_(config.select) {
     rules_.validate();
     if (config.select.capacity != 0)
       throw Error(ErrorKind::kUnsupported, "experts of limited capacity are routed by their model alone")
@@ -93,6 +94,7 @@ class SmoeRouter final : public Router {
     out.exact_begin.assign(1, 0);
     const std::uint32_t k = own_.rule().top_k;
     std::uint32_t decoded = 0;  // tokens of decoded_ that are written
+    lost_ = 0;
     for (std::uint32_t t = 0; t < view.tokens; ++t) {
       const std::span<const ScoredExpert> own = std::span(own_sets_).subspan(std::size_t{t} * k, k);
       for (const ScoredExpert& one : own) out.exact.push_back(static_cast<std::uint16_t>(one.id));
@@ -109,6 +111,7 @@ class SmoeRouter final : public Router {
 
   void append_chosen(const ScoresView& view, std::uint32_t token, std::uint32_t decoded,
                      std::span<const ScoredExpert> own, std::vector<Choice>& choices) {
+    if (!may_lose(own, decoded)) return append_choices(combine_, own, choices);
     double own_mass = 0, set_mass = 0;
     for (const ScoredExpert& one : own) own_mass += one.score;
     set_.clear();
@@ -121,8 +124,20 @@ class SmoeRouter final : public Router {
                    choices);
   }
 
+  // A token whose replaced experts would pass the limit on the loss keeps them all.
+  bool may_lose(std::span<const ScoredExpert> own, std::uint32_t decoded) {
+    if (guard_ == nullptr) return true;
+    double mass = 0;
+    for (const ScoredExpert& one : own)
+      if (!std::ranges::binary_search(choice_.set(decoded), one.id)) mass += one.score;
+    if (mass > guard_->mass_allowance(decoded, lost_)) return false;
+    lost_ += mass;
+    return true;
+  }
+
   SmoeRules rules_;
   CombineRule combine_;
+  const LossGuard* guard_;
   OwnSelection own_;
   SmoeChoice choice_;
   // For one step.
@@ -134,6 +149,7 @@ class SmoeRouter final : public Router {
   std::vector<ScoredExpert> own_sets_;    // (T, k): the model's own, ascending in id
   std::vector<std::uint32_t> allowed_;    // for one token
   std::vector<ScoredExpert> set_;         // for one token
+  double lost_ = 0;                       // score mass of the tokens that are written
 };
 
 }  // namespace

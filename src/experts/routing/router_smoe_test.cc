@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "experts/registry.h"
+#include "experts/routing/loss_guard.h"
 #include "experts/routing/router_config.h"
 
 namespace sluice::experts {
@@ -175,6 +176,57 @@ TEST(SmoeRouter, OneTokenGetsWhatThePageSays) {
       if (std::ranges::find(own, e) == own.end()) ++substituted;
   }
   EXPECT_GT(substituted, 300u);
+}
+
+// Under a limit on the loss: a token that would pass it keeps its own experts, and the others are replaced as
+// without a limit; the mean mass of all tokens so far never passes what the limit allows.
+TEST(SmoeRouter, ALimitOnTheLossIsKeptTokenByToken) {
+  constexpr std::uint64_t kSeed = 417;
+  std::mt19937_64 random(kSeed);
+  int kept = 0, replaced = 0;
+  for (int round = 0; round < 40; ++round) {
+    const double allowed = .002 * static_cast<double>(1 + random() % 20);  // mean mass, where mass is loss
+    LossContract contract;
+    contract.model.routing = contract.model.routing_upper = LossCurve({{1, 1}});
+    contract.limit = allowed;
+    LossGuard guard(contract);
+    RouterConfig config{.select = {.top_k = 4}, .smoe = {.alpha = .5}};
+    const auto free = make_smoe_router(config);
+    config.guard = &guard;
+    const auto limited = make_smoe_router(config);
+    double lost = 0;
+    std::uint64_t tokens = 0;
+    for (int event = 0; event < 50; ++event) {
+      const RandomStep step =
+          random_step(12, static_cast<std::uint32_t>(1 + random() % 4), random() % 2 == 0, random);
+      const SomeResident residency(some_ids(12, random));
+      const Routing all = route(*free, step, residency), got = route(*limited, step, residency);
+      double event_mass = 0;
+      std::uint64_t decoded = 0;
+      for (const SequenceSpan& span : step.spans) {
+        if (span.kind == StepKind::kPrompt) continue;
+        const std::uint32_t t = span.first_token;
+        const Ids own(got.exact.begin() + got.exact_begin[t], got.exact.begin() + got.exact_begin[t + 1]);
+        const Ids wanted = experts_of(all, t);
+        double mass = 0;
+        for (const std::uint32_t e : own)
+          if (std::ranges::find(wanted, e) == wanted.end()) mass += double{step.row(t)[e]};
+        ++decoded;
+        const bool fits = lost + event_mass + mass <= allowed * static_cast<double>(tokens + decoded);
+        ASSERT_EQ(experts_of(got, t), fits ? wanted : own)
+            << "seed " << kSeed << ", round " << round << ", event " << event;
+        if (fits) event_mass += mass;
+        replaced += fits && mass > 0 ? 1 : 0;
+        kept += fits ? 0 : 1;
+      }
+      lost += event_mass;
+      tokens += decoded;
+      guard.add_routing(decoded, event_mass);
+      ASSERT_LE(guard.estimate().upper, allowed + 1e-12);
+    }
+  }
+  EXPECT_GT(kept, 100);
+  EXPECT_GT(replaced, 100);
 }
 
 TEST(SmoeRouter, KeepsToTheGroupsOfTheModel) {

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "experts/registry.h"
+#include "experts/routing/router_config.h"
 
 namespace sluice::experts {
 namespace {

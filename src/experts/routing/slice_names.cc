@@ -22,10 +22,6 @@ std::string_view initial_slices_name(InitialSlices initial) {
   return kInitialSlices[static_cast<std::size_t>(initial)];
 }
 
-std::string_view usual_slice_cache(PrecisionMode precision) {
-  return precision == PrecisionMode::kHigh ? "lru" : "slice-lru";
-}
-
 double usual_rho(PrecisionMode precision) {
   return precision == PrecisionMode::kHigh ? 1 : precision == PrecisionMode::kLow ? 0 : WarmupRules{}.rho;
 }

@@ -17,8 +17,5 @@ std::string_view initial_slices_name(InitialSlices initial);
 
 // Default of WarmupRules::rho: at high precision every LSB is wanted, at low precision no LSB.
 double usual_rho(PrecisionMode precision);
-// Default of the cache: where both slices are always wanted, nothing is gained by keeping one without the
-// other.
-std::string_view usual_slice_cache(PrecisionMode precision);
 
 }  // namespace sluice::experts

@@ -4,6 +4,7 @@
 #include <ostream>
 
 #include "base/error.h"
+#include "base/unknown_name.h"
 #include "lab/ask/functions.h"
 
 namespace sluice::lab {
@@ -43,16 +44,13 @@ bool read_line(std::streambuf& in, Bytes limit, std::string& line) {
 std::span<const Function* const> functions() { return kFunctions; }
 
 const Function& find_function(std::string_view name) {
-  std::string known = "list";
+  std::vector<std::string> known = {"list"};
   for (const Function* function : kFunctions) {
     if (function->name == name) return *function;
-    known += ", " + std::string(function->name);
+    known.emplace_back(function->name);
   }
-  throw Error(ErrorKind::kUsage, "the lab has no such function")
-      .in("lab")
-      .expected("one of " + known)
-      .found("\"" + std::string(name) + "\"")
-      .fix("ask `sluice lab list` what each takes and answers");
+  throw unknown_name("lab", name, known, "the lab has no such function",
+                     "ask `sluice lab list` what each takes and answers");
 }
 
 Answer answer_line(const Function& function, std::string_view line, std::uint64_t number) {

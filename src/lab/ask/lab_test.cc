@@ -74,7 +74,7 @@ TEST(Lab, ErrorsNameOneLine) {
   std::string out;
   EXPECT_FALSE(run(std::string(kGood) + "\n\n{\"policy\":}\n", out));
   const auto told = Json::parse(lines_of(out).at(2))["error"].get<std::string>();
-  EXPECT_THAT(told, HasSubstr("line 3 at byte 10: not valid JSON; found unexpected '}'"));
+  EXPECT_THAT(told, HasSubstr("line 3 at byte 10: not valid JSON; expected JSON, found unexpected '}'"));
   EXPECT_EQ(told.find("line 1"), std::string::npos) << told;
   EXPECT_EQ(told.find("column"), std::string::npos) << told;
 }

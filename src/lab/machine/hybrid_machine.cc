@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/setting.h"
+#include "base/unknown_name.h"
 #include "engine/plan/device_memory_plan.h"
 #include "lab/machine/weight_bytes.h"
 
@@ -266,15 +267,14 @@ bool is_hybrid_machine(const std::string& name_or_file) {
 }
 
 HybridMachine find_hybrid_machine(const std::string& name_or_file) {
-  std::string known;
   for (const HybridMachine& machine : hybrid_machines())
     if (machine.name == name_or_file) return machine;
-  for (const std::string& name : hybrid_machine_names()) known += name + ", ";
-  if (!std::filesystem::exists(name_or_file))
-    throw Error(ErrorKind::kUsage, "no such machine")
-        .in(Setting::kMachine)
-        .expected(known + "or a JSON file")
-        .found("\"" + name_or_file + "\"");
+  if (!std::filesystem::exists(name_or_file)) {
+    const std::vector<std::string> known = hybrid_machine_names();
+    throw unknown_name(Setting::kMachine, name_or_file, known, "no such machine",
+                       "give one of these, or check the name of the file")
+        .expected(fmt::format("{}, or a JSON file", fmt::join(known, ", ")));
+  }
   const Json json = read_json_file(name_or_file);
   if (!json.is_object() || !json.contains("profile")) return hybrid_machine_from_json(json, name_or_file);
   const engine::Profile profile = engine::profile_from_json(json, name_or_file);

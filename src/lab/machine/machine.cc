@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/setting.h"
+#include "base/unknown_name.h"
 
 namespace sluice::lab {
 namespace {
@@ -75,10 +76,9 @@ Json to_json(const Machine& machine) {
 Machine find_machine(const std::string& name_or_file) {
   if (name_or_file == slicemoe_machine().name) return slicemoe_machine();
   if (!std::filesystem::exists(name_or_file))
-    throw Error(ErrorKind::kUsage, "no such machine")
-        .in(Setting::kMachine)
-        .expected("slicemoe, or a JSON file (docs/replay.md, \"Slices on a modelled machine\")")
-        .found("\"" + name_or_file + "\"");
+    throw unknown_name(Setting::kMachine, name_or_file, {slicemoe_machine().name}, "no such machine",
+                       "give slicemoe, or check the name of the file")
+        .expected("slicemoe, or a JSON file (docs/replay.md, \"Slices on a modelled machine\")");
   return machine_from_json(read_json_file(name_or_file), name_or_file);
 }
 

@@ -17,7 +17,6 @@
 #include "experts/device_caches.h"
 #include "experts/layer_decider.h"
 #include "experts/policy_choice.h"
-#include "experts/registry.h"
 #include "kernels/elementwise/elementwise.h"
 #include "lab/machine/expert_phase.h"
 
@@ -29,8 +28,8 @@ using experts::ExpertId, experts::Part, experts::Parts;
 constexpr Parts kHighView = Part::kMsb | Part::kLsb;
 
 void check(const RoutedSteps& steps, const SlicedModel& model, const MachineReplaySettings& settings) {
-  experts::check_host_cache(experts::find_cache(settings.cache));
-  const std::array<std::string_view, 1> routers = {settings.router};
+  experts::check_host_cache(*settings.cache);
+  const std::array routers = {settings.router};
   experts::check_combination({.family = experts::Family::kSliced,
                               .routers = routers,
                               .cache = settings.cache,
@@ -49,16 +48,19 @@ void check(const RoutedSteps& steps, const SlicedModel& model, const MachineRepl
     throw Error(ErrorKind::kInvalid, "the trace was recorded from another model")
         .in(Setting::kShape)
         .expected(expected + ", as " + model.name())
-        .found(found);
-  if (!steps.logits && experts::find_router(settings.router).lossy)
+        .found(found)
+        .fix("give " + Setting::kShape + " with the model that was recorded");
+  if (!steps.logits && settings.router->lossy)
     throw Error(ErrorKind::kUsage, "this router needs the logits of all experts, and the trace has none")
         .in(Setting::kRouter)
-        .found(settings.router)
+        .expected("a trace with router logits, as sluice trace writes it")
+        .found(settings.router.name())
         .fix("use the router exact, or a trace of `sluice trace`");
-  if (!steps.logits && experts::find_cache(settings.cache).scores == experts::CacheScores::kAll)
+  if (!steps.logits && settings.cache->scores == experts::CacheScores::kAll)
     throw Error(ErrorKind::kUsage, "this cache goes by the scores of all experts, and the trace has none")
         .in(Setting::kCache)
-        .found(settings.cache)
+        .expected("a trace with router logits, as sluice trace writes it")
+        .found(settings.cache.name())
         .fix("use the cache slice-lru or lru, or a trace of `sluice trace`");
   if (settings.memory < settings.bytes.of(experts::least_parts(settings.precision.mode)))
     throw Error(ErrorKind::kBudget, "no expert fits in this memory")
@@ -70,7 +72,7 @@ void check(const RoutedSteps& steps, const SlicedModel& model, const MachineRepl
 
 experts::CacheConfig cache_config(const MachineReplaySettings& settings) {
   experts::CacheConfig config;
-  config.keep = experts::kept_slices(settings.precision.mode, experts::find_cache(settings.cache).sliced);
+  config.keep = experts::kept_slices(settings.precision.mode, settings.cache->sliced);
   config.seed = settings.seed;
   config.slices = settings.slices;
   return config;
@@ -86,11 +88,11 @@ experts::LayerPolicies policies_of(const RoutedSteps& steps, const MachineReplay
                                    const experts::ExpertSizes& sizes) {
   return experts::make_policies({.precision = settings.precision,
                                  .limits = constraint_config(settings),
-                                 .router = &experts::find_router(settings.router),
+                                 .router = settings.router.row(),
                                  .router_config = {.select = {.top_k = steps.top_k},
                                                    .cache_aware = settings.cache_aware,
                                                    .smoe = settings.smoe},
-                                 .host = experts::HostCaches{.cache = experts::find_cache(settings.cache),
+                                 .host = experts::HostCaches{.cache = *settings.cache,
                                                              .config = cache_config(settings),
                                                              .capacity = settings.memory}},
                                 sizes);

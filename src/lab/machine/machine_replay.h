@@ -5,11 +5,11 @@
 
 #include <cstdint>
 #include <functional>
-#include <string>
 #include <vector>
 
 #include "experts/cache/cache_policies.h"
 #include "experts/cache/residency.h"
+#include "experts/named_policy.h"
 #include "experts/routing/miss_constraint.h"
 #include "experts/routing/precision.h"
 #include "experts/routing/router_config.h"
@@ -23,8 +23,8 @@ namespace sluice::lab {
 struct MachineReplaySettings {
   experts::ExpertBytes bytes;  // for every expert: slice_bytes()
   Bytes memory = 0;            // for the one cache of all layers
-  std::string cache = "slice-lru";
-  std::string router = "exact";
+  experts::Named<experts::CachePolicy> cache = "slice-lru";
+  experts::Named<experts::RouterPolicy> router = "exact";
   experts::CacheAwareRules cache_aware = {};
   experts::SmoeRules smoe = {};
   experts::PrecisionRule precision = {};

@@ -12,7 +12,7 @@
 #include "experts/core/state_order.h"
 #include "experts/layer_decider.h"
 #include "experts/policy_choice.h"
-#include "experts/registry.h"
+#include "experts/presets.h"
 #include "lab/machine/layer_clock.h"
 #include "lab/machine/weight_bytes.h"
 
@@ -54,11 +54,11 @@ experts::LayerPolicies policies_of(const experts::Preset& preset, std::uint32_t 
                                    const PipelineCosts& costs, const PipelineSettings& settings,
                                    const experts::CacheConfig& config, const experts::EqualSizes& sizes) {
   const std::size_t caches = settings.scope == Scope::kLayer ? layers : 1;
-  return experts::make_policies({.host = experts::HostCaches{.cache = experts::find_cache(preset.cache),
+  return experts::make_policies({.host = experts::HostCaches{.cache = *preset.cache,
                                                              .config = config,
                                                              .count = caches,
                                                              .capacity = settings.memory / caches},
-                                 .scheduler = &experts::find_scheduler(preset.scheduler),
+                                 .scheduler = preset.scheduler.row(),
                                  .costs = {.fetch = costs.fetch, .run = costs.run},
                                  .whole_layers = preset.whole_layers},
                                 sizes);
@@ -215,17 +215,20 @@ class WholeLayers final : public Decided {
 
 std::unique_ptr<System> make_system(std::uint32_t layers, std::uint32_t experts, const PipelineCosts& costs,
                                     const PipelineSettings& settings) {
-  const experts::Preset& preset = experts::find_preset(settings.preset);
+  const experts::Preset& preset = *settings.preset;
   if (preset.sliced())
     throw Error(ErrorKind::kUsage, "this preset is for models in slices, which have no timed replay")
         .in(Setting::kPreset)
-        .found(settings.preset);
+        .expected("a preset for whole experts")
+        .found(preset.name)
+        .fix("name another, or replay it on a machine: " + Setting::kMachine + " slicemoe");
   if (preset.synchronous) return std::make_unique<Synchronous>(preset, layers, costs, settings);
   if (preset.whole_layers) return std::make_unique<WholeLayers>(preset, layers, experts, costs, settings);
-  if (experts::find_cache(preset.cache).pooled != settings.pools.has_value())
+  if (preset.cache->pooled != settings.pools.has_value())
     throw Error(ErrorKind::kUsage, settings.pools ? "this preset has no pools" : "this preset needs pools")
         .in(Setting::kPreset)
-        .found(settings.preset);
+        .expected(settings.pools ? "a preset with the cache zip-pools" : "slots of its pools")
+        .found(preset.name);
   return std::make_unique<Scheduled>(preset, layers, costs, settings);
 }
 

@@ -14,6 +14,7 @@
 #include "experts/cache/zip_pools.h"
 #include "experts/core/ids.h"
 #include "experts/core/pools.h"
+#include "experts/presets.h"
 #include "experts/schedule/expert_costs.h"
 #include "lab/replay/replay.h"
 
@@ -36,7 +37,7 @@ struct PipelineCosts {
 PipelineCosts pipeline_costs(const engine::Profile& profile);
 
 struct PipelineSettings {
-  std::string preset;  // experts::presets()
+  const experts::Preset* preset = nullptr;  // never null
   Scope scope = Scope::kGlobal;
   Bytes memory = 0;                              // for the resident experts of all layers
   std::optional<experts::PoolSlots> pools = {};  // for each layer; presets with pools require them
@@ -69,7 +70,7 @@ struct PipelineResult {
   double bytes_per_token() const;  // in decode steps
 };
 
-// Error(kUsage) for an unknown preset, and for pools that are missing or not asked for; Error(kBudget) for
+// Error(kUsage) for a preset of slices, and for pools that are missing or not asked for; Error(kBudget) for
 // pools that hold more than the memory.
 PipelineResult run_pipeline(const Requests& requests, std::uint32_t layers, std::uint32_t experts,
                             const PipelineCosts& costs, const PipelineSettings& settings,

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <string_view>
 
 #include "base/error.h"
+#include "experts/presets.h"
 #include "experts/registry.h"
 #include "lab/machine/layer_clock.h"
 #include "lab/replay/made_up_trace.h"
@@ -14,6 +16,8 @@ namespace {
 
 using experts::ExpertId;
 using experts::State;
+
+const experts::Preset* preset_of(std::string_view name) { return &experts::find_preset(name); }
 
 PipelineCosts small_costs() {
   PipelineCosts costs;
@@ -95,8 +99,8 @@ TEST(Pipeline, OneExpertOfMemoryByHand) {
   PipelineCosts costs = small_costs();
   costs.fetch.chunks = 0;  // stored whole
   costs.run.measured = {{1, 3}};
-  const PipelineResult result =
-      run_pipeline(decode_steps({{0}, {0}, {1}, {0}}), 1, 2, costs, {.preset = "auto", .memory = 100});
+  const PipelineResult result = run_pipeline(decode_steps({{0}, {0}, {1}, {0}}), 1, 2, costs,
+                                             {.preset = preset_of("auto"), .memory = 100});
   EXPECT_DOUBLE_EQ(result.decode.time, 14 + 4 + 14 + 14);
   EXPECT_DOUBLE_EQ(result.decode.disk, 30);
   EXPECT_DOUBLE_EQ(result.decode.compute, 12);
@@ -112,9 +116,11 @@ TEST(Pipeline, OneExpertOfMemoryByHand) {
 TEST(Pipeline, PoolsByHand) {
   // All counts are 1: rank 0 goes to C by its slot; expert 1 then has rank 1, which belongs to S.
   const PipelineCosts costs = small_costs();
-  const PipelineResult result = run_pipeline(
-      decode_steps({{0}, {0}, {1}, {1}}), 1, 2, costs,
-      {.preset = "zipmoe", .memory = 120, .pools = experts::PoolSlots{0, 1, 1, 0}, .rules = {.delta = 0}});
+  const PipelineResult result = run_pipeline(decode_steps({{0}, {0}, {1}, {1}}), 1, 2, costs,
+                                             {.preset = preset_of("zipmoe"),
+                                              .memory = 120,
+                                              .pools = experts::PoolSlots{0, 1, 1, 0},
+                                              .rules = {.delta = 0}});
   // M: io 14, p 2. C: two decodes in parallel, p 2. M again. Then S: two chunks end at 4, the last is decoded
   // at 7, p 2.
   EXPECT_DOUBLE_EQ(result.decode.time, (1 + 16) + (1 + 5) + (1 + 16) + (1 + 9));
@@ -134,7 +140,7 @@ TEST(Pipeline, AcceleratesOwnEquation) {
   PipelineCosts costs = small_costs();
   costs.run.measured = {{1, 3}};
   const PipelineResult result =
-      run_pipeline(requests, 2, 2, costs, {.preset = "z-accelerate", .memory = 3 * 100 + 99});
+      run_pipeline(requests, 2, 2, costs, {.preset = preset_of("z-accelerate"), .memory = 3 * 100 + 99});
   EXPECT_DOUBLE_EQ(result.prefill.time, 1 + 4 * (20 + 3));  // first uses
   EXPECT_EQ(result.prefill.bytes, 400u);
   EXPECT_DOUBLE_EQ(result.first_token_s(), 93);
@@ -155,13 +161,14 @@ TEST(Pipeline, DeepspeedsOwnEquation) {
   costs.rest = 3;  // 1 a layer
   costs.run.measured = {{1, 3}};
   // Layers of 2 · 20 arrive at 40, 80, 120; each is computed before the next one arrives.
-  PipelineResult result = run_pipeline(requests, 3, 2, costs, {.preset = "z-deepspeed", .memory = 0});
+  PipelineResult result =
+      run_pipeline(requests, 3, 2, costs, {.preset = preset_of("z-deepspeed"), .memory = 0});
   EXPECT_DOUBLE_EQ(result.decode.time, 2 * 123);
   EXPECT_EQ(result.decode.bytes, 2u * 3 * 2 * 100);
   // Computing is the limit: layer 0 ends at 140; layer 1 has arrived at 80, so it ends at 241; layer 2 may be
   // read once layer 0 is done.
   costs.run.measured = {{1, 100}};
-  result = run_pipeline(requests, 3, 2, costs, {.preset = "z-deepspeed", .memory = 1000});
+  result = run_pipeline(requests, 3, 2, costs, {.preset = preset_of("z-deepspeed"), .memory = 1000});
   EXPECT_DOUBLE_EQ(result.decode.time, 2 * 342);
   EXPECT_DOUBLE_EQ(result.decode.disk, 2 * 39);
 }
@@ -170,7 +177,7 @@ class PipelineProperties : public ::testing::TestWithParam<std::string_view> {
  protected:
   static constexpr std::uint32_t kLayers = 3, kExperts = 12;
   PipelineSettings settings(Bytes memory) const {
-    PipelineSettings settings{.preset = std::string(GetParam()), .memory = memory, .seed = 3};
+    PipelineSettings settings{.preset = preset_of(GetParam()), .memory = memory, .seed = 3};
     if (experts::find_preset(GetParam()).sharing != experts::PoolSharing::kNone) {
       const auto each = static_cast<std::uint32_t>(memory / kLayers / 240);  // an expert in every state
       settings.pools = experts::PoolSlots{each, each, each, each};
@@ -244,7 +251,7 @@ TEST_P(PipelineProperties, DecidesAsTheReplayWithoutAClock) {
     timed.scope = scope;
     const PipelineResult pipeline = run_pipeline(requests, kLayers, kExperts, costs, timed);
     const ReplayResult replayed = replay(requests, kLayers, &sizes,
-                                         {.cache = std::string(preset.cache),
+                                         {.cache = preset.cache,
                                           .scope = scope,
                                           .unit = CapacityUnit::kBytes,
                                           .capacity = scope == Scope::kLayer ? 500u : 1500u,
@@ -286,24 +293,25 @@ TEST(Pipeline, SlotsOfFAloneAndRoomForAllMissFirstUsesOnly) {
     return result.prefill.hits + result.decode.hits;
   };
   const std::uint64_t pools =
-      hits({.preset = "zipmoe", .memory = 3600, .pools = experts::PoolSlots{12, 0, 0, 0}});
-  EXPECT_EQ(pools, hits({.preset = "z-basic-lru", .memory = 3600}));
+      hits({.preset = preset_of("zipmoe"), .memory = 3600, .pools = experts::PoolSlots{12, 0, 0, 0}});
+  EXPECT_EQ(pools, hits({.preset = preset_of("z-basic-lru"), .memory = 3600}));
   EXPECT_EQ(pools, requests.list.accesses() - 36);
 }
 
 TEST(Pipeline, WrongUseIsAnError) {
   const Requests requests = decode_steps({{0}});
   const PipelineCosts costs = small_costs();
-  EXPECT_THROW(run_pipeline(requests, 1, 1, costs, {.preset = "fast"}), Error);
-  EXPECT_THROW(run_pipeline(requests, 1, 1, costs, {.preset = "zipmoe"}), Error);
-  EXPECT_THROW(
-      run_pipeline(requests, 1, 1, costs, {.preset = "auto", .pools = experts::PoolSlots{1, 0, 0, 0}}),
-      Error);
+  EXPECT_THROW(run_pipeline(requests, 1, 1, costs, {.preset = preset_of("zipmoe")}), Error);
   EXPECT_THROW(run_pipeline(requests, 1, 1, costs,
-                            {.preset = "zipmoe", .memory = 99, .pools = experts::PoolSlots{1, 0, 0, 0}}),
+                            {.preset = preset_of("auto"), .pools = experts::PoolSlots{1, 0, 0, 0}}),
                Error);
-  EXPECT_THROW(run_pipeline(requests, 1, 1, costs, {.preset = "auto", .memory = 99}, [] { return true; }),
-               Error);
+  EXPECT_THROW(
+      run_pipeline(requests, 1, 1, costs,
+                   {.preset = preset_of("zipmoe"), .memory = 99, .pools = experts::PoolSlots{1, 0, 0, 0}}),
+      Error);
+  EXPECT_THROW(
+      run_pipeline(requests, 1, 1, costs, {.preset = preset_of("auto"), .memory = 99}, [] { return true; }),
+      Error);
 }
 
 }  // namespace

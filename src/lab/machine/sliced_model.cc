@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/json/json.h"
 #include "base/setting.h"
+#include "base/unknown_name.h"
 #include "lab/machine/weight_bytes.h"
 #include "model/architecture.h"
 
@@ -124,15 +125,12 @@ std::span<const SlicedModel> published_models() {
 }
 
 const SlicedModel& find_published_model(std::string_view name) {
-  std::string known;
+  std::vector<std::string> known;
   for (const SlicedModel& model : published_models()) {
     if (model.name() == name) return model;
-    known += (known.empty() ? "" : ", ") + model.name();
+    known.push_back(model.name());
   }
-  throw Error(ErrorKind::kUsage, "unknown name")
-      .in(Setting::kShape)
-      .expected("one of " + known)
-      .found("\"" + std::string(name) + "\"");
+  throw unknown_name(Setting::kShape, name, known);
 }
 
 }  // namespace sluice::lab

@@ -16,7 +16,6 @@
 #include "experts/device_caches.h"
 #include "experts/layer_decider.h"
 #include "experts/policy_choice.h"
-#include "experts/registry.h"
 #include "kernels/elementwise/elementwise.h"
 
 namespace sluice::lab {
@@ -24,18 +23,18 @@ namespace {
 
 void check_router(const HybridSettings& settings, const RoutedSteps& steps) {
   settings.smoe.validate();
-  if (steps.logits || !experts::find_router(settings.router).lossy) return;
+  if (steps.logits || !settings.router->lossy) return;
   throw Error(ErrorKind::kUsage,
               "this router looks at the scores of experts that were not chosen, and the trace has none")
       .in(Setting::kRouter)
       .expected("a trace with router logits, as sluice trace writes it")
-      .found(settings.router)
+      .found(settings.router.name())
       .fix("record one with sluice trace, or use the router exact");
 }
 
 void check(const HybridSettings& settings, const RoutedSteps& steps) {
-  experts::check_host_cache(experts::find_cache(settings.host.cache));
-  const std::array<std::string_view, 1> routers = {settings.router};
+  experts::check_host_cache(*settings.host.cache);
+  const std::array routers = {settings.router};
   experts::check_combination({.routers = routers,
                               .cache = settings.host.cache,
                               .prefetch = settings.prefetch,
@@ -45,32 +44,35 @@ void check(const HybridSettings& settings, const RoutedSteps& steps) {
                               .residual = true,  // `steps` are what it predicts
                               .transitions = settings.transitions != nullptr});
   check_router(settings, steps);
-  const experts::PredictorKind predictor = experts::find_prefetch(settings.prefetch).predictor;
+  const experts::PredictorKind predictor = settings.prefetch->predictor;
   if (predictor != experts::PredictorKind::kNone && !steps.predicted)
     throw Error(ErrorKind::kUsage,
                 "this prefetch follows what is predicted of each next layer, and the recorded "
                 "routing has no such predictions")
         .in(Setting::kPrefetch)
         .expected(fmt::format("a trace with those of the predictor {}", experts::predictor_name(predictor)))
-        .found(settings.prefetch)
+        .found(settings.prefetch.name())
         .fix("record one with sluice trace " + Setting::kAhead + ", or give " + Setting::kPrefetch + " none");
-  const experts::CachePolicy& cache = experts::find_cache(settings.device_cache);
+  const experts::CachePolicy& cache = *settings.device_cache;
   if (cache.oracle)
     throw Error(ErrorKind::kUsage, "which experts a device's cache is asked about depends on what it holds")
         .in(Setting::kDeviceCache)
         .expected("a cache that does not know the future")
-        .found(settings.device_cache);
-  for (const auto& [name, setting] :
+        .found(settings.device_cache.name())
+        .fix("name another");
+  for (const auto& [named, setting] :
        {std::pair(&settings.device_cache, Setting::kDeviceCache), {&settings.host.cache, Setting::kCache}})
-    if (!steps.logits && experts::find_cache(*name).scores == experts::CacheScores::kAll)
+    if (!steps.logits && (*named)->scores == experts::CacheScores::kAll)
       throw Error(ErrorKind::kUsage, "this cache goes by the scores of all experts, and the trace has none")
           .in(setting)
           .expected("a trace with router logits, as sluice trace writes it")
-          .found(*name);
+          .found(named->name())
+          .fix("record one with sluice trace, or name another cache");
   if (cache.by_popularity && settings.workload.popularity.empty())
     throw Error(ErrorKind::kUsage, "this cache needs to know how often each expert is used")
         .in(Setting::kDeviceCache)
-        .found(settings.device_cache)
+        .expected(Setting::kRanksOf + " beside it")
+        .found(settings.device_cache.name())
         .fix("name recorded routing of another text: " + Setting::kRanksOf + " FILE");
 }
 
@@ -125,7 +127,7 @@ class HybridReplay {
   experts::TierChoice tiers() const {
     if (settings_.tiers) return {*settings_.tiers};
     return experts::usual_tiers(
-        {.cache = experts::find_cache(settings_.host.cache),
+        {.cache = *settings_.host.cache,
          .sizes = sizes(),
          .keep = settings_.host.keep,
          .layers = steps_.layers,
@@ -136,17 +138,17 @@ class HybridReplay {
              settings_.host.keep != experts::Parts(experts::Part::kFull) && !settings_.packed_copies});
   }
 
-  bool routes() const { return experts::find_router(settings_.router).lossy; }
+  bool routes() const { return settings_.router->lossy; }
 
   experts::LayerPolicies policies() const {
     const HybridHost& host = settings_.host;
     experts::CacheConfig config{.keep = host.keep, .seed = settings_.seed};
     if (host.pools) config.pools.slots = {*host.pools};
     return experts::make_policies(
-        {.router = routes() ? &experts::find_router(settings_.router) : nullptr,
+        {.router = routes() ? settings_.router.row() : nullptr,
          .router_config = {.select = {.top_k = steps_.top_k}, .smoe = settings_.smoe},
-         .placement = &experts::find_placement(settings_.placement),
-         .host = experts::HostCaches{.cache = experts::find_cache(host.cache),
+         .placement = settings_.placement.row(),
+         .host = experts::HostCaches{.cache = *host.cache,
                                      .config = config,
                                      .count = host.by_layer ? steps_.layers : 1,
                                      .capacity = host_capacity()},
@@ -156,11 +158,10 @@ class HybridReplay {
   }
 
   experts::DevicePolicyChoice device() const {
-    const experts::PlacementPolicy* const in_prompts =
-        settings_.prefill_placement.empty() ? nullptr : &experts::find_placement(settings_.prefill_placement);
-    const experts::PrefetchPolicy& prefetch = experts::find_prefetch(settings_.prefetch);
+    const experts::PlacementPolicy* const in_prompts = settings_.prefill_placement.row();
+    const experts::PrefetchPolicy& prefetch = *settings_.prefetch;
     const experts::Tiers tiers = this->tiers().tiers;
-    return {.takes = experts::takes_experts(experts::find_placement(settings_.placement), in_prompts, tiers),
+    return {.takes = experts::takes_experts(*settings_.placement, in_prompts, tiers),
             .caches = {.cache = settings_.device_cache,
                        .layers = steps_.layers,
                        .experts = steps_.experts,
@@ -181,7 +182,7 @@ class HybridReplay {
 
   void write_heading() {
     if (!log_) return;
-    log_(experts::decision_heading({.cache = settings_.host.cache,
+    log_(experts::decision_heading({.cache = std::string(settings_.host.cache.name()),
                                     .scope = settings_.host.by_layer ? "layer" : "global",
                                     .capacity = host_capacity(),
                                     .keep = settings_.host.keep,

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -13,6 +12,7 @@
 #include "experts/core/pools.h"
 #include "experts/device_decider.h"
 #include "experts/layer_decider.h"
+#include "experts/named_policy.h"
 #include "experts/prefetch/prefetch.h"
 #include "experts/routing/routing_changes.h"
 #include "experts/routing/smoe_rules.h"
@@ -24,7 +24,7 @@ namespace sluice::lab {
 
 // The host's own cache. Its capacity is in the unit of HybridSettings::sizes.
 struct HybridHost {
-  std::string cache = "lru";
+  experts::Named<experts::CachePolicy> cache = "lru";
   bool by_layer = false;               // one for each layer; else one for all
   std::optional<Bytes> capacity = {};  // of each cache; empty: of all experts
   experts::Parts keep = experts::Part::kFull;
@@ -35,17 +35,17 @@ struct HybridSettings {
   HybridHost host = {};
   const experts::ExpertSizes* sizes = nullptr;  // of the trace; null: capacities count experts
   // "exact": the recorded choices. Another router chooses anew, by the recorded logits.
-  std::string router = "exact";
+  experts::Named<experts::RouterPolicy> router = "exact";
   experts::SmoeRules smoe = {};  // for that router
-  std::string placement = "greedy";
-  std::string prefill_placement = {};  // empty: as `placement`
-  std::uint32_t prefill_from = 1;      // tokens of a prompt from which on that holds
-  std::string device_cache = "workload-ema";
-  std::uint32_t slots = 0;                       // of the device's cache, for each layer
-  std::uint32_t buffers = experts::kAnyBuffers;  // HybridWork::buffers
-  std::string prefetch = "none";                 // to the device
-  std::uint32_t prefetch_size = 1;               // experts of a layer, at most
-  bool guards_prefetch = false;                  // DevicePolicies::guards_prefetch
+  experts::Named<experts::PlacementPolicy> placement = "greedy";
+  experts::Named<experts::PlacementPolicy> prefill_placement = {};  // empty: as `placement`
+  std::uint32_t prefill_from = 1;  // tokens of a prompt from which on that holds
+  experts::Named<experts::CachePolicy> device_cache = "workload-ema";
+  std::uint32_t slots = 0;                                    // of the device's cache, for each layer
+  std::uint32_t buffers = experts::kAnyBuffers;               // HybridWork::buffers
+  experts::Named<experts::PrefetchPolicy> prefetch = "none";  // to the device
+  std::uint32_t prefetch_size = 1;                            // experts of a layer, at most
+  bool guards_prefetch = false;                               // DevicePolicies::guards_prefetch
   // For `stat`; it must outlive the replay.
   const experts::ExpertTransitions* transitions = nullptr;
   std::optional<experts::Tiers> tiers = {};  // empty: as experts::usual_tiers() says

@@ -101,21 +101,19 @@ TEST(HybridReplay, EveryPresetRunsAndRepeats) {
   int ran = 0;
   for (const experts::DevicePreset& preset : experts::device_presets()) {
     SCOPED_TRACE(preset.name);
-    experts::find_cache(preset.device_cache);
-    experts::find_placement(preset.placement);
-    if (!preset.prefill_placement.empty()) experts::find_placement(preset.prefill_placement);
+    EXPECT_FALSE(preset.device_cache.empty() || preset.placement.empty());
     if (!preset.missing.empty()) {
       EXPECT_THROW(experts::find_device_preset(preset.name), Error);
       continue;
     }
     EXPECT_EQ(&experts::find_device_preset(preset.name), &preset);
-    HybridSettings settings{.router = std::string(preset.router),
-                            .placement = std::string(preset.placement),
-                            .prefill_placement = std::string(preset.prefill_placement),
+    HybridSettings settings{.router = preset.router,
+                            .placement = preset.placement,
+                            .prefill_placement = preset.prefill_placement,
                             .prefill_from = preset.prefill_from,
-                            .device_cache = std::string(preset.device_cache),
+                            .device_cache = preset.device_cache,
                             .slots = 5,
-                            .prefetch = std::string(preset.prefetch),
+                            .prefetch = preset.prefetch,
                             .prefetch_size = 2,
                             .transitions = &transitions,
                             .costs = costs()};
@@ -124,16 +122,16 @@ TEST(HybridReplay, EveryPresetRunsAndRepeats) {
     const HybridResult found = replay_hybrid(steps, settings, [&](std::string_view line) { log += line; });
     replay_hybrid(steps, settings, [&](std::string_view line) { again += line; });
     EXPECT_EQ(log, again);
-    EXPECT_THAT(log, testing::HasSubstr("device_cache=" + settings.device_cache));
+    EXPECT_THAT(log, testing::HasSubstr("device_cache=" + std::string(settings.device_cache.name())));
     EXPECT_EQ(found.decode.tokens, steps.decode_tokens);
     EXPECT_GT(found.decode.seconds, 0);
     EXPECT_GE(found.decode.seconds, found.decode.counts.moe);
     EXPECT_LE(found.start, 15u);
-    EXPECT_EQ(found.changes.substituted > 0, experts::find_router(preset.router).lossy);
+    EXPECT_EQ(found.changes.substituted > 0, preset.router->lossy);
     const experts::PrefetchCounts& ahead = found.decode.counts.prefetch;
     EXPECT_EQ(ahead.sent > 0, preset.prefetch != "none");
     EXPECT_EQ(ahead.sent, ahead.used + ahead.kept + ahead.wasted);
-    EXPECT_EQ(log.find(" device_prefetch=" + std::string(preset.prefetch)) != std::string::npos,
+    EXPECT_EQ(log.find(" device_prefetch=" + std::string(preset.prefetch.name())) != std::string::npos,
               preset.prefetch != "none");
     ++ran;
   }
@@ -251,9 +249,9 @@ TEST(HybridReplay, TheRungsOfSmoeFindMoreAndMore) {
   double last = 0;
   for (const char* name : {"s-base", "s-ce", "s-er"}) {
     const experts::DevicePreset& preset = experts::find_device_preset(name);
-    const HybridResult found = replay_hybrid(steps, {.router = std::string(preset.router),
-                                                     .placement = std::string(preset.placement),
-                                                     .device_cache = std::string(preset.device_cache),
+    const HybridResult found = replay_hybrid(steps, {.router = preset.router,
+                                                     .placement = preset.placement,
+                                                     .device_cache = preset.device_cache,
                                                      .slots = 4,
                                                      .costs = costs()});
     EXPECT_EQ(found.decode.counts.assigned, found.decode.counts.active) << "what is missing is copied there";

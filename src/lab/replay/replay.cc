@@ -33,6 +33,7 @@ void check_sizes(const trace::TraceSizes* sizes, const ReplaySettings& settings)
               .of(settings.keep) == 0)
         throw Error(ErrorKind::kUsage, "the model of this trace does not store experts in these parts")
             .in(Setting::kKeep)
+            .expected("parts that the trace has sizes of")
             .found(std::string(experts::parts_name(settings.keep)))
             .fix("keep them in full");
 }
@@ -42,6 +43,7 @@ void check_scores(const experts::CachePolicy& policy) {
   throw Error(ErrorKind::kUsage,
               "this cache goes by the router's scores, and this replay reads choices alone")
       .in(Setting::kCache)
+      .expected("a cache that goes by choices")
       .found(std::string(policy.name))
       .fix("replay both tiers: " + Setting::kMachine + " with " + Setting::kDeviceCache + " " +
            std::string(policy.name));
@@ -53,7 +55,8 @@ void check_pools(const experts::CachePolicy& policy, std::uint32_t layers, const
     throw Error(ErrorKind::kUsage,
                 policy.pooled ? "a cache with pools must be told their slots" : "this cache has no pools")
         .in(Setting::kPools)
-        .found(settings.cache)
+        .expected(policy.pooled ? Setting::kPools + " F,C,S,E" : "the cache zip-pools")
+        .found(settings.cache.name())
         .fix(policy.pooled ? "give the slots of a layer as F,C,S,E; `sluice plan` chooses them"
                            : "leave " + Setting::kPools + " out");
   if (!settings.pools) return;
@@ -116,7 +119,7 @@ ReplayResult replay(const Requests& requests, std::uint32_t layers, const trace:
   const experts::EqualSizes one_each({.full = 1, .sm = 1, .exp = 0});
   const experts::ExpertSizes& held =
       settings.unit == CapacityUnit::kBytes ? static_cast<const experts::ExpertSizes&>(*sizes) : one_each;
-  const experts::CachePolicy& policy = experts::find_cache(settings.cache);
+  const experts::CachePolicy& policy = *settings.cache;
   experts::check_host_cache(policy);
   check_scores(policy);
   check_pools(policy, layers, sizes, settings);
@@ -133,8 +136,8 @@ ReplayResult replay(const Requests& requests, std::uint32_t layers, const trace:
     config.seed = settings.seed;
     if (settings.pools) config.pools = {.slots = {*settings.pools}, .rules = settings.rules};
     if (policy.oracle) config.future = futures.empty() ? &requests.list : &futures[i];
-    caches.push_back(std::make_unique<experts::Residency>(experts::make_cache(settings.cache, config), held,
-                                                          settings.capacity));
+    caches.push_back(
+        std::make_unique<experts::Residency>(experts::make_cache(policy, config), held, settings.capacity));
   }
 
   ReplayResult result;
@@ -142,7 +145,7 @@ ReplayResult replay(const Requests& requests, std::uint32_t layers, const trace:
   std::string line;
   std::vector<std::uint32_t> layer_tokens;
   if (log)
-    log(experts::decision_heading({.cache = settings.cache,
+    log(experts::decision_heading({.cache = std::string(policy.name),
                                    .scope = by_layer ? "layer" : "global",
                                    .capacity = settings.capacity,
                                    .keep = settings.keep,

@@ -12,6 +12,7 @@
 #include "experts/core/ids.h"
 #include "experts/core/pools.h"
 #include "experts/core/requests.h"
+#include "experts/named_policy.h"
 #include "trace/routing_trace.h"
 
 namespace sluice::lab {
@@ -42,7 +43,7 @@ enum class Scope { kLayer, kGlobal };
 enum class CapacityUnit { kExperts, kBytes };
 
 struct ReplaySettings {
-  std::string cache;
+  experts::Named<experts::CachePolicy> cache;
   // kLayer: one cache per layer, each with its own events; kGlobal: one cache for all layers.
   Scope scope = Scope::kLayer;
   CapacityUnit unit = CapacityUnit::kExperts;

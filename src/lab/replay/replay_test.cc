@@ -166,7 +166,6 @@ TEST(Replay, WhatIsNotKnownIsAUsageError) {
                Error);
   EXPECT_THROW(replay(requests, 3, &none, {.cache = "lru", .unit = CapacityUnit::kBytes, .capacity = 9}),
                Error);
-  EXPECT_THROW(replay(requests, 3, nullptr, {.cache = "best", .capacity = 9}), Error);
   EXPECT_THROW(replay(requests, 3, nullptr, {.cache = "zip-pools", .capacity = 9}), Error);
   EXPECT_THROW(
       replay(requests, 3, nullptr, {.cache = "lru", .capacity = 9, .pools = experts::PoolSlots{1, 0, 0, 0}}),

@@ -45,7 +45,7 @@ experts::LayerPolicies policies_of(const trace::TraceHeader& header, const Slice
   return experts::make_policies(
       {.precision = settings.slices.precision,
        .limits = limits,
-       .host = experts::HostCaches{.cache = experts::find_cache("slice-lru"),
+       .host = experts::HostCaches{.cache = *experts::Named<experts::CachePolicy>("slice-lru"),
                                    .config = cache_config(settings),
                                    .count = settings.scope == Scope::kLayer ? header.layers : 1,
                                    .capacity = settings.capacity}},

@@ -202,12 +202,12 @@ class DaliReproducer {
     stage(model.name + ": parts of DALI");
     const std::uint32_t quarter = model.experts / 4, half = model.experts / 2;
     DaliWork work(model, tokens, {16, 0, output()}, settings_.seed);
-    const auto with = [&](DaliSystem system, const std::string& name, const std::string& prefetch,
-                          std::uint32_t size) {
+    const auto with = [&](DaliSystem system, const std::string& name,
+                          experts::Named<experts::PrefetchPolicy> prefetch, std::uint32_t size) {
       system.name = name;
       system.settings.prefetch = prefetch;
       system.settings.prefetch_size = size;
-      system.guess = guess_of(prefetch);
+      system.guess = guess_of(*prefetch);
       return system;
     };
     for (const DaliMachine& machine : machines) {

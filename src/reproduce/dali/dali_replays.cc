@@ -19,16 +19,18 @@ void add_new(std::vector<Value>& list, const Value& value) {
 
 }  // namespace
 
-DaliGuess guess_of(std::string_view prefetch) {
-  const experts::PredictorKind predictor = experts::find_prefetch(prefetch).predictor;
+DaliGuess guess_of(const experts::PrefetchPolicy& prefetch) {
+  const experts::PredictorKind predictor = prefetch.predictor;
   return predictor == experts::PredictorKind::kNone       ? DaliGuess::kNone
          : predictor == experts::PredictorKind::kResidual ? DaliGuess::kResidual
                                                           : DaliGuess::kRaw;
 }
 
-DaliSystem dali_system(const DaliModel& model, const std::string& preset, std::uint32_t slots) {
-  const experts::DevicePreset& found = experts::find_device_preset(preset);
-  DaliSystem system{.name = preset, .settings = {}, .guess = guess_of(found.prefetch)};
+DaliSystem dali_system(const DaliModel& model, const experts::NamedPreset& preset, std::uint32_t slots) {
+  SLUICE_CHECK(preset.device() != nullptr);
+  const experts::DevicePreset& found = *preset.device();
+  experts::check_runs(found);
+  DaliSystem system{.name = std::string(found.name), .settings = {}, .guess = guess_of(*found.prefetch)};
   lab::HybridSettings& settings = system.settings;
   settings.router = found.router;
   settings.placement = found.placement;
@@ -43,9 +45,10 @@ DaliSystem dali_system(const DaliModel& model, const std::string& preset, std::u
   return system;
 }
 
-DaliSystem static_system(const DaliModel& model, const std::string& placement, std::uint32_t slots) {
+DaliSystem static_system(const DaliModel& model, experts::Named<experts::PlacementPolicy> placement,
+                         std::uint32_t slots) {
   DaliSystem system = dali_system(model, "dali", slots);
-  system.name = placement;
+  system.name = placement.name();
   system.guess = DaliGuess::kNone;
   system.settings.placement = placement;
   system.settings.prefetch = "none";

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "experts/named_preset.h"
 #include "experts/prefetch/expert_transitions.h"
 #include "lab/replay/hybrid_replay.h"
 #include "reproduce/dali/dali_batches.h"
@@ -19,7 +20,7 @@ namespace sluice::reproduce {
 // How a prefetch's predictions come about, where routing has none (lab/replay/assumed_prediction.h).
 enum class DaliGuess : std::uint8_t { kNone, kRaw, kResidual };
 
-DaliGuess guess_of(std::string_view prefetch);
+DaliGuess guess_of(const experts::PrefetchPolicy& prefetch);
 
 struct DaliSystem {
   std::string name;
@@ -28,9 +29,10 @@ struct DaliSystem {
 };
 
 // The preset for a model with so many slots a layer, with the model's window and prefetch.
-DaliSystem dali_system(const DaliModel& model, const std::string& preset, std::uint32_t slots);
+DaliSystem dali_system(const DaliModel& model, const experts::NamedPreset& preset, std::uint32_t slots);
 // Residents that never change, a seeded random choice: assignment alone is compared.
-DaliSystem static_system(const DaliModel& model, const std::string& placement, std::uint32_t slots);
+DaliSystem static_system(const DaliModel& model, experts::Named<experts::PlacementPolicy> placement,
+                         std::uint32_t slots);
 
 // Tokens of a model: some that batches are cut of, and others that tell which experts are popular, and which
 // follow which.

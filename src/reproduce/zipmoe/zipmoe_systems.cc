@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <initializer_list>
 
-#include "experts/registry.h"
+#include "experts/presets.h"
 
 namespace sluice::reproduce {
 namespace {

@@ -26,14 +26,27 @@ std::string joined(const std::string& directory, std::string_view name) {
 
 constexpr std::string_view kRestore = "copy the store again, or pack the model again";
 
+Error missing_file(const std::string& path, const std::string& expected) {
+  return Error(ErrorKind::kCorrupt, "a file of the store is missing")
+      .in(path)
+      .expected(expected)
+      .found("nothing")
+      .fix(kRestore);
+}
+
 void check_size(const std::string& path, Bytes wanted) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) {
     if (errno == ENOENT || errno == ENOTDIR)
-      throw Error(ErrorKind::kCorrupt, "a file of the store is missing").in(path).fix(kRestore);
+      throw missing_file(path, fmt::format("a file of {} bytes", wanted));
     throw io_error("stat", path, errno);
   }
-  if (!S_ISREG(info.st_mode)) throw Error(ErrorKind::kCorrupt, "not a regular file").in(path).fix(kRestore);
+  if (!S_ISREG(info.st_mode))
+    throw Error(ErrorKind::kCorrupt, "not a regular file")
+        .in(path)
+        .expected(fmt::format("a file of {} bytes", wanted))
+        .found(S_ISDIR(info.st_mode) ? "a directory" : "a device, pipe or socket")
+        .fix(kRestore);
   const Bytes size = static_cast<Bytes>(info.st_size);
   if (size != wanted) {
     throw Error(ErrorKind::kCorrupt, "a file of the store has a wrong size")
@@ -209,6 +222,8 @@ bool looks_like_store(const std::string& path) {
 Error not_finished(const std::string& path) {
   return Error(ErrorKind::kInvalid, "the store is not finished")
       .in(path)
+      .expected("a store with manifest.json")
+      .found("the journal of a store that is still being packed")
       .fix("run the pack command again: it goes on where it stopped");
 }
 
@@ -254,7 +269,7 @@ void check_has_manifest(const std::string& path) {
   if (!is_there(name)) {
     if (is_there(joined(path, kJournalName))) throw not_finished(path);
     if (is_there(joined(path, kDenseName)) && is_there(joined(path, kHeadersName)))
-      throw Error(ErrorKind::kCorrupt, "a file of the store is missing").in(name).fix(kRestore);
+      throw missing_file(name, "the list of what is in the store");
     throw Error(ErrorKind::kInvalid, "not a packed store")
         .in(path)
         .expected("a directory with manifest.json")

@@ -174,6 +174,7 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
   bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& e) override {
     throw Error(ErrorKind::kInvalid, "not valid JSON")
         .in(name_, position > 0 ? position - 1 : 0)
+        .expected("JSON")
         .found(printable(parse_fault(e.what())))
         .fix("download the tokenizer files again");
   }
@@ -346,6 +347,7 @@ void parse(std::string_view text, const std::string& name, Handler& handler) {
   if (nul != std::string_view::npos)
     throw Error(ErrorKind::kInvalid, "not valid JSON")
         .in(name, nul)
+        .expected("JSON")
         .found("a NUL byte")
         .fix("download the tokenizer files again");
   const auto read = [text](nlohmann::json_sax<nlohmann::json>& reader) {

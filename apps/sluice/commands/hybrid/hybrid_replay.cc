@@ -39,7 +39,8 @@ std::vector<std::vector<double>> popularity_of(const std::string& path, const tr
     throw Error(ErrorKind::kInvalid, "the routing that says which experts are popular is of another model")
         .in(path)
         .expected(fmt::format("{} layers of {} experts", header.layers, header.experts))
-        .found(fmt::format("{} of {}", trace->header().layers, trace->header().experts));
+        .found(fmt::format("{} of {}", trace->header().layers, trace->header().experts))
+        .fix("record it from this model: sluice trace");
   std::vector<std::vector<double>> counts = trace::choice_counts(*trace, interrupted_or_unread);
   tell_played(path, trace->played());
   return counts;
@@ -49,7 +50,7 @@ std::vector<std::vector<double>> popularity_of(const std::string& path, const tr
 std::optional<trace::TraceSizes> set_host(const HybridHostFlags& flags, const trace::TraceHeader& header,
                                           std::vector<HybridRow>& rows) {
   lab::HybridHost host;
-  if (!flags.cache.empty()) host.cache = experts::find_cache(flags.cache).name;
+  if (!flags.cache.empty()) host.cache = flags.cache;
   host.by_layer = flags.scope == "layer";
   if (flags.keep == "packed") host.keep = experts::Part::kSm | experts::Part::kExp;
   if (!flags.pools.empty()) host.pools = parse_pool_slots(flags.pools);

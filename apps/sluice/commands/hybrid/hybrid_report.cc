@@ -90,7 +90,7 @@ Json phase_json(const HybridRow& row, const lab::HybridPhase& phase) {
 // As `run` has it.
 Json routing_json(const HybridRow& row) {
   const experts::RoutingChanges& routing = row.result.changes;
-  Json json = {{"router", row.settings.router},
+  Json json = {{"router", row.settings.router.name()},
                {"lossy", is_lossy(row)},
                {"tokens", routing.tokens},
                {"decode_tokens", row.result.decode_changes.tokens},
@@ -98,7 +98,7 @@ Json routing_json(const HybridRow& row) {
                {"substituted", routing.substituted},
                {"mass_lost", routing.mass_lost},
                {"recorded_differs", row.result.recorded_differs}};
-  if (experts::find_router(row.settings.router).rules != experts::RouterRules::kSmoe) return json;
+  if (row.settings.router->rules != experts::RouterRules::kSmoe) return json;
   json["alpha"] = row.settings.smoe.alpha;
   json["calibrated"] = false;  // nobody has measured what alpha costs this model
   json["resident"] = experts::smoe_resident_name(row.settings.smoe.resident);
@@ -108,9 +108,9 @@ Json routing_json(const HybridRow& row) {
 // While decoding: prompts are routed exactly.
 std::vector<std::string> loss_cells(const HybridRow& row) {
   const experts::RoutingChanges& routing = row.result.decode_changes;
-  if (routing.tokens == 0) return {row.settings.router, "-", "-", "-"};
+  if (routing.tokens == 0) return {std::string(row.settings.router.name()), "-", "-", "-"};
   const auto percent = [](double share) { return fmt::format("{:.2f}", 100 * share); };
-  return {row.settings.router, fmt::format("{:.1f}", 100 * row.result.decode.own.a_hit()),
+  return {std::string(row.settings.router.name()), fmt::format("{:.1f}", 100 * row.result.decode.own.a_hit()),
           percent(1 - routing.agreement()), percent(routing.mass_lost / static_cast<double>(routing.tokens))};
 }
 
@@ -122,14 +122,14 @@ Json hybrid_json(const HybridRow& row) {
           {"preset", row.preset},
           {"batch", row.batch ? Json(*row.batch) : Json("recorded")},
           {"device_slots", row.settings.slots},
-          {"device_cache", row.settings.device_cache},
+          {"device_cache", row.settings.device_cache.name()},
           {"tiers", experts::tiers_name(row.result.tiers.tiers)},
           {"tiers_why", row.result.tiers.why},
-          {"placement_policy", row.settings.placement},
+          {"placement_policy", row.settings.placement.name()},
           {"prefill_policy",
-           row.settings.prefill_placement.empty() ? Json() : Json(row.settings.prefill_placement)},
+           row.settings.prefill_placement.empty() ? Json() : Json(row.settings.prefill_placement.name())},
           {"prefill_from", row.settings.prefill_placement.empty() ? Json() : Json(row.settings.prefill_from)},
-          {"prefetch_policy", row.settings.prefetch},
+          {"prefetch_policy", row.settings.prefetch.name()},
           {"prefetch_size", row.settings.prefetch_size},
           {"tpot_s", decode.steps == 0 ? Json() : Json(decode.seconds / static_cast<double>(decode.steps))},
           {"start_experts", row.result.start},
@@ -154,8 +154,8 @@ void print_hybrid(const lab::RoutedSteps& recorded, const HybridRequest& request
   std::vector<std::vector<std::string>> table = {{"machine", "preset", "batch", "slots", "device cache",
                                                   "D-hit %", "A-hit %", "tokens %", "copies", "demand",
                                                   "update", "MoE", "TPOT"}};
-  const bool reads_ahead = std::ranges::any_of(
-      rows, [](const HybridRow& row) { return experts::find_prefetch(row.settings.prefetch).prefetches; });
+  const bool reads_ahead =
+      std::ranges::any_of(rows, [](const HybridRow& row) { return row.settings.prefetch->prefetches; });
   const bool reads_disk = std::ranges::any_of(
       rows, [](const HybridRow& row) { return row.settings.host.capacity && !row.settings.host.pools; });
   if (reads_disk) table.front().insert(table.front().end(), {"returns", "disk"});
@@ -173,7 +173,7 @@ void print_hybrid(const lab::RoutedSteps& recorded, const HybridRequest& request
     };
     table.push_back(
         {row.machine->name, row.preset, row.batch ? std::to_string(*row.batch) : "-",
-         std::to_string(row.settings.slots), row.settings.device_cache,
+         std::to_string(row.settings.slots), std::string(row.settings.device_cache.name()),
          counts.assigned == 0 ? "-" : percent(counts.d_hit()), percent(counts.a_hit()),
          percent(counts.token_hit()),
          fmt::format("{:.2f}", static_cast<double>(counts.loads + counts.streamed + counts.updates) /
@@ -187,7 +187,7 @@ void print_hybrid(const lab::RoutedSteps& recorded, const HybridRequest& request
       const experts::PrefetchCounts& ahead = counts.prefetch;
       table.back().insert(
           table.back().end(),
-          {row.settings.prefetch,
+          {std::string(row.settings.prefetch.name()),
            decode.steps == 0
                ? "-"
                : fmt::format("{:.2f}", static_cast<double>(ahead.sent) / (steps * recorded.layers)),

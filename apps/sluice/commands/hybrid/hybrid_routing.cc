@@ -42,7 +42,7 @@ RoutingOfRows::RoutingOfRows(const HybridRequest& request, const trace::TraceHea
                              const std::vector<HybridRow>& rows)
     : request_(request), batch_(std::ranges::max(rows, {}, &HybridRow::batch).batch) {
   for (const HybridRow& row : rows) {
-    const experts::PrefetchPolicy& policy = experts::find_prefetch(row.settings.prefetch);
+    const experts::PrefetchPolicy& policy = *row.settings.prefetch;
     if (policy.needs != experts::PrefetchNeeds::kTransitions || transitions_ || request.ranks_of.empty())
       continue;
     const lab::RoutedSteps text =
@@ -50,14 +50,17 @@ RoutingOfRows::RoutingOfRows(const HybridRequest& request, const trace::TraceHea
     tell_played(request.ranks_of, text.played);
     if (text.layers != header.layers || text.experts != header.experts)
       throw Error(ErrorKind::kInvalid, "the routing that says which experts follow which is of another model")
-          .in(request.ranks_of);
+          .in(request.ranks_of)
+          .expected(fmt::format("{} layers of {} experts", header.layers, header.experts))
+          .found(fmt::format("{} of {}", text.layers, text.experts))
+          .fix("record it from this model: sluice trace");
     transitions_ = lab::count_transitions(text);
   }
 }
 
 const lab::RoutedSteps& RoutingOfRows::of(const HybridRow& row) {
   const experts::PredictorKind kind =
-      experts::find_prefetch(row.settings.prefetch).make({.transitions = transitions()})->predictor();
+      row.settings.prefetch->make({.transitions = transitions()})->predictor();
   auto [at, is_new] = steps_.try_emplace(kind);
   if (is_new) {
     at->second = lab::read_predicted_steps(

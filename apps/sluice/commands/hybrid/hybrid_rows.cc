@@ -9,10 +9,10 @@
 
 #include "base/bytes.h"
 #include "base/setting.h"
-#include "engine/plan/named_policy.h"
 #include "experts/core/tier.h"
 #include "experts/device_caches.h"
 #include "experts/device_presets.h"
+#include "experts/named_policy.h"
 #include "experts/registry.h"
 #include "flags/policy_names.h"
 #include "flags/split_list.h"
@@ -30,7 +30,8 @@ std::vector<std::uint32_t> parse_numbers(const std::string& list, Setting settin
       throw Error(ErrorKind::kUsage, "this is no such number")
           .in(setting)
           .expected(fmt::format("numbers from {} to {}, with commas between them", least, kMost))
-          .found(fmt::format("\"{}\"", part));
+          .found(fmt::format("\"{}\"", part))
+          .fix("correct the entry");
     numbers.push_back(number);
   }
   return numbers;
@@ -89,15 +90,15 @@ struct NamedParts {
       in_prompts = experts::find_placement(flags.placement_prefill, Setting::kPlacementPrefill);
     placement = flags.placement;
   }
-  engine::Named<experts::PrefetchPolicy> prefetch;
-  engine::Named<experts::PlacementPolicy> in_prompts, placement;
+  experts::Named<experts::PrefetchPolicy> prefetch;
+  experts::Named<experts::PlacementPolicy> in_prompts, placement;
 };
 
 void set_prefill(const NamedParts& named, const experts::DevicePreset* preset,
                  lab::HybridSettings& settings) {
   const experts::PrefillPlacement prefill =
       experts::prefill_placement(preset, named.placement.row(), named.in_prompts.row());
-  if (prefill.policy != nullptr) settings.prefill_placement = prefill.policy->name;
+  settings.prefill_placement = prefill.policy;
   settings.prefill_from = prefill.from;
 }
 
@@ -105,11 +106,11 @@ void set_prefill(const NamedParts& named, const experts::DevicePreset* preset,
 void set_prefetch(const NamedParts& named, const experts::DevicePreset* preset, const HybridFlags& flags,
                   std::uint32_t experts, HybridRow& row) {
   lab::HybridSettings& settings = row.settings;
-  const experts::PrefetchPolicy& prefetch =
-      named.prefetch.or_usual(preset != nullptr ? preset->prefetch : "none");
+  const experts::PrefetchPolicy& prefetch = named.prefetch.or_usual(
+      preset != nullptr ? preset->prefetch : experts::Named<experts::PrefetchPolicy>("none"));
   const std::uint32_t usual =
       experts::usual_prefetch_size(named.prefetch.empty() ? preset : nullptr, experts);
-  settings.prefetch = prefetch.name;
+  settings.prefetch = prefetch;
   settings.guards_prefetch = experts::guards_prefetch(preset);
   settings.prefetch_size = static_cast<std::uint32_t>(flags.prefetch_size.value_or(usual));
   // An engine has a staging buffer more for each expert that it copies ahead.
@@ -137,17 +138,17 @@ std::vector<HybridRow> hybrid_rows(const HybridRequest& request, const HybridFla
       for (const std::uint32_t slots : slots_of(flags, machine, header.layers, header.experts))
         for (const experts::DevicePreset* const preset : presets_of(request, flags)) {
           const NamedParts named(flags);
-          for (const std::string& cache :
-               list_or(flags.caches, Setting::kDeviceCache, preset != nullptr ? preset->device_cache : "")) {
+          for (const std::string& cache : list_or(flags.caches, Setting::kDeviceCache,
+                                                  preset != nullptr ? preset->device_cache.name() : "")) {
             HybridRow row{.machine = &machine,
                           .preset = std::string(preset != nullptr ? preset->name : "-"),
                           .batch = batch,
                           .settings = {},
                           .result = {}};
             lab::HybridSettings& settings = row.settings;
-            settings.device_cache = find_cache_for(CacheUser::kReplay, cache, Setting::kDeviceCache).name;
+            settings.device_cache = find_cache_for(CacheUser::kReplay, cache, Setting::kDeviceCache);
             settings.placement =
-                preset != nullptr && flags.placement.empty() ? preset->placement : flags.placement;
+                preset != nullptr && flags.placement.empty() ? preset->placement : named.placement;
             set_prefill(named, preset, settings);
             settings.slots = slots;
             set_prefetch(named, preset, flags, header.experts, row);
@@ -169,19 +170,20 @@ std::vector<HybridRow> hybrid_rows(const HybridRequest& request, const HybridFla
   return rows;
 }
 
-bool is_lossy(const HybridRow& row) { return experts::find_router(row.settings.router).lossy; }
+bool is_lossy(const HybridRow& row) { return row.settings.router->lossy; }
 
 void check_hybrid_effects(const HybridRequest& request, const HybridFlags& flags,
                           const std::vector<HybridRow>& rows) {
   std::set<std::string> caches, routers;
   for (const HybridRow& row : rows) {
-    caches.insert(row.settings.device_cache);
-    routers.insert(row.settings.router);
+    caches.emplace(row.settings.device_cache.name());
+    routers.emplace(row.settings.router.name());
   }
-  const bool prefetches = std::ranges::any_of(
-      rows, [](const HybridRow& row) { return experts::find_prefetch(row.settings.prefetch).prefetches; });
+  const bool prefetches =
+      std::ranges::any_of(rows, [](const HybridRow& row) { return row.settings.prefetch->prefetches; });
   const auto any = [&](bool experts::CachePolicy::*property) {
-    return std::ranges::any_of(caches, [&](const auto& name) { return experts::find_cache(name).*property; });
+    return std::ranges::any_of(rows,
+                               [&](const HybridRow& row) { return *row.settings.device_cache.*property; });
   };
   const auto cached_by = [&](bool experts::CachePolicy::*property) {
     return Setting::kDeviceCache + " with one of " + cache_names(property);
@@ -199,9 +201,8 @@ void check_hybrid_effects(const HybridRequest& request, const HybridFlags& flags
       {Setting::kPrefetchSize, flags.prefetch_size.has_value(), prefetches,
        Setting::kPrefetch + " or a preset that prefetches", "the prefetch none"},
   };
-  const bool follows_smoe = std::ranges::any_of(routers, [](const auto& name) {
-    return experts::find_router(name).rules == experts::RouterRules::kSmoe;
-  });
+  const bool follows_smoe = std::ranges::any_of(
+      rows, [](const HybridRow& row) { return row.settings.router->rules == experts::RouterRules::kSmoe; });
   for (const Setting setting : request.smoe_flags)
     all.push_back({setting, true, follows_smoe, Setting::kRouter + " smoe",
                    fmt::format("the router {}", fmt::join(routers, ", "))});
@@ -219,12 +220,12 @@ void blame_preset(Error& error, const HybridRow& row, const HybridRequest& reque
                   const HybridFlags& flags) {
   const struct {
     Setting setting;
-    const std::string &flag, &policy;
-    std::string_view kind;
-  } all[] = {{Setting::kDeviceCache, flags.caches, row.settings.device_cache, "device cache"},
-             {Setting::kPlacement, flags.placement, row.settings.placement, "placement"},
-             {Setting::kPrefetch, flags.prefetch, row.settings.prefetch, "prefetch"},
-             {Setting::kRouter, request.router, row.settings.router, "router"}};
+    const std::string& flag;
+    std::string_view policy, kind;
+  } all[] = {{Setting::kDeviceCache, flags.caches, row.settings.device_cache.name(), "device cache"},
+             {Setting::kPlacement, flags.placement, row.settings.placement.name(), "placement"},
+             {Setting::kPrefetch, flags.prefetch, row.settings.prefetch.name(), "prefetch"},
+             {Setting::kRouter, request.router, row.settings.router.name(), "router"}};
   for (const auto& [setting, flag, policy, kind] : all)
     if (flag.empty() && error.where() == std::string_view(setting))
       error.in(Setting::kPreset).found(fmt::format("{}, whose {} is {}", row.preset, kind, policy));

@@ -1,0 +1,39 @@
+// What calibrations of losses have in common: the text and its windows, progress, and what an interruption
+// leaves.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "eval/stepped_windows.h"
+#include "setup/open_model.h"
+
+namespace sluice::app {
+
+struct EngineFlags;
+
+struct CalibrationRequest {
+  std::string file, state;  // as typed; no state: nothing is kept on the way
+  std::int64_t tokens = 0, window = 0, prompt = 0;
+};
+
+// At most as many tokens of the text as are asked for.
+std::vector<tokenizer::TokenId> calibration_tokens(const CalibrationRequest& request, const OpenModel& open,
+                                                   const EngineFlags& flags);
+// Error(kUsage) for windows that score nothing, or that the model's context has no room for.
+eval::SteppedWindows calibration_windows(const CalibrationRequest& request, const OpenModel& open);
+
+// Shows the progress of `measure`, which an interruption of the program ends: Error(kInterrupted) that says
+// where the work goes on.
+using OnCalibrated = std::function<bool(std::size_t done, std::size_t all)>;
+void calibrate_with_progress(const CalibrationRequest& request, const EngineFlags& flags,
+                             const std::function<void(const OnCalibrated&)>& measure);
+
+// With fewer tokens, contracts on held-out text came out a fifth above their limits
+// (docs/quality-contract.md); prints so.
+void warn_of_few_tokens(std::uint64_t scored);
+inline constexpr std::int64_t kCalibrationTokens = 8192;
+
+}  // namespace sluice::app

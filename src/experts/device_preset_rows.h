@@ -1,0 +1,110 @@
+// The presets for a host and a device, a row each.
+#pragma once
+
+#include <string_view>
+
+#include "experts/device_presets.h"
+#include "experts/prefetch/prefetch.h"
+
+namespace sluice::experts::rows {
+
+inline constexpr std::string_view kDaliPresets = "DALI; SPEC 3, 6.3";
+inline constexpr std::string_view kBaseline = "SPEC 3.7";
+inline constexpr std::string_view kSmoeLadder = "SMoE (arXiv 2508.18983) figure 16; SPEC 2.7, 10 G16";
+inline constexpr std::string_view kNoPartialState =
+    "it predicts the next layer by what resident experts compute, which no prefetch does yet; s-er is SMoE "
+    "without that";
+
+inline constexpr DevicePreset kDevicePresets[] = {
+    {.name = "dali",
+     .device_cache = "workload-window",
+     .placement = "greedy",
+     .prefetch = "dali-residual",
+     .source = kDaliPresets},
+    {.name = "dali-plus",
+     .device_cache = "workload-ema",
+     .placement = "ratio-prefix",
+     .prefetch = "dali-residual",
+     .guards_prefetch = true,
+     .packed_slots = true,
+     .source = "ours, after DALI"},
+    {.name = "d-naive", .device_cache = "none", .placement = "cpu", .source = kDaliPresets},
+    {.name = "d-greedy", .device_cache = "none", .placement = "greedy", .source = kDaliPresets},
+    {.name = "d-greedy+pre",
+     .device_cache = "none",
+     .placement = "greedy",
+     .prefetch = "dali-residual",
+     .source = kDaliPresets},
+    {.name = "cpu-moe",
+     .device_cache = "none",
+     .placement = "cpu",
+     .source = "llama.cpp and KTransformers with all experts on the host"},
+    {.name = "ncmoe",
+     .device_cache = "static-layers",
+     .placement = "layer-split",
+     .prefill_placement = "device",
+     .prefill_from = 32,
+     .source = "llama.cpp with the experts of its first layers on the host; SPEC 10 G11"},
+    {.name = "gpu-lru", .device_cache = "lru", .placement = "device", .source = kBaseline},
+    {.name = "d-llamacpp", .device_cache = "static-layers", .placement = "layer-split", .source = kBaseline},
+    {.name = "d-ktransformers",
+     .device_cache = "static-layers",
+     .placement = "layer-split",
+     .source = kBaseline},
+    {.name = "d-fiddler", .device_cache = "static-popular", .placement = "fiddler", .source = kBaseline},
+    {.name = "hybrimoe",
+     .device_cache = "hybrimoe",
+     .placement = "two-pointer",
+     .prefetch = "raw",
+     .prefill_placement = "device",
+     .source = "HybriMoE (arXiv 2504.05897); SPEC 10 G10"},
+    {.name = "d-hybrimoe",
+     .device_cache = "d-hybrimoe",
+     .placement = "threshold",
+     .prefetch = "raw",
+     .source = kBaseline},
+    {.name = "d-moe-lightning",
+     .device_cache = "static-popular",
+     .placement = "cpu",
+     .source = kBaseline,
+     .missing = "it divides each layer by a fixed share, which no placement does"},
+    {.name = "edgemoe",
+     .device_cache = "lfu",
+     .placement = "device",
+     .prefetch = "stat",
+     .source = "EdgeMoE; SPEC 3.4, 10"},
+    {.name = "s-base", .device_cache = "static-random", .placement = "device", .source = kSmoeLadder},
+    {.name = "s-ce", .device_cache = "score-window", .placement = "device", .source = kSmoeLadder},
+    {.name = "s-er",
+     .device_cache = "score-window",
+     .placement = "device",
+     .router = "smoe",
+     .source = kSmoeLadder},
+    {.name = "s-pre",
+     .device_cache = "score-window",
+     .placement = "device",
+     .router = "smoe",
+     .source = kSmoeLadder,
+     .missing = kNoPartialState},
+    {.name = "smoe",
+     .device_cache = "score-window",
+     .placement = "device",
+     .router = "smoe",
+     .source = "SMoE (arXiv 2508.18983); SPEC 5.2",
+     .missing = kNoPartialState},
+    {.name = "s-llamacpp", .device_cache = "static-layers", .placement = "layer-split", .source = "SPEC 2.7"},
+    {.name = "s-moe-infinity",
+     .device_cache = "eam",
+     .placement = "device",
+     .prefetch = "eam",
+     .prefetch_size = kAnyRequests,
+     .source = "MoE-Infinity (arXiv 2401.14361); SPEC 2.7"},
+    {.name = "s-deepspeed",
+     .device_cache = "none",
+     .placement = "device",
+     .prefetch = "all-next",
+     .prefetch_size = kAnyRequests,
+     .source = "SPEC 2.7"},
+};
+
+}  // namespace sluice::experts::rows
