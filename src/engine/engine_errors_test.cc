@@ -16,7 +16,6 @@
 #include "base/hash.h"
 #include "engine/engine.h"
 #include "engine/forward/measure_profile.h"
-#include "engine/plan/memory_plan.h"
 #include "engine/run_report.h"
 #include "engine/trace_recorder.h"
 #include "engine/watch/statistics.h"
@@ -46,8 +45,7 @@ class EngineErrors : public ::testing::Test {
     };
     Engine engine(*checkpoint_, model_, resolve(options_, *checkpoint_, model_));
     expected_ = hashes(engine);
-    options_.memory =
-        engine.report().memory.minimum + 8 * engine.report().experts.sizes().bytes({0, 0}).full + kMiB;
+    options_.cache_bytes = 8 * engine.report().experts.sizes().bytes({0, 0}).full;
   }
 
   // Hashes of the logits after the prompt and after each generated token; repeats a step that fails.

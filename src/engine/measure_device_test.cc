@@ -43,7 +43,7 @@ class Opened {
                                  const std::function<void(EngineOptions&)>& change = {}) const {
     EngineOptions options;
     options.threads = 2;
-    options.memory = 256 * kMiB;
+    options.memory = kGiB;
     options.positions = 16;
     options.chunk = 8;
     options.device = device;

@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "engine/plan/memory_plan.h"
 #include "engine/prefetch_testing.h"
 #include "engine/run_report.h"
 #include "engine/watch/routing_observer.h"
@@ -109,8 +108,7 @@ TEST_F(PrefetchPause, GuessesThatLoseArePausedAndTheTextIsTheSame) {
     Engine engine(*checkpoint_, model_, resolve(none, *checkpoint_, model_));
     expected = hashes(engine);
     EXPECT_EQ(engine.statistics().prefetch_paused, 0u);
-    options_.memory =
-        engine.report().memory.minimum + 24 * engine.report().experts.sizes().bytes({0, 0}).full + kMiB;
+    options_.cache_bytes = 24 * engine.report().experts.sizes().bytes({0, 0}).full;
   }
   SlowDisk disk(*checkpoint_, model_);
   options_.prefetch = "all-next";  // 64 experts of a layer, of which a token uses 4

@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "engine/plan/memory_plan.h"
 #include "engine/prefetch_testing.h"
 #include "engine/run_report.h"
 #include "engine/watch/statistics.h"
@@ -79,7 +78,6 @@ class PrefetchWaste : public PrefetchTest {
  protected:
   PrefetchWaste() : PrefetchTest(256) {
     const Engine engine(*checkpoint_, model_, resolve(options_, *checkpoint_, model_));
-    least_ = engine.report().memory.minimum;
     expert_ = engine.report().experts.sizes().bytes({0, 0}).full;
   }
 
@@ -95,7 +93,7 @@ class PrefetchWaste : public PrefetchTest {
     return all;
   }
 
-  Bytes least_ = 0, expert_ = 0;
+  Bytes expert_ = 0;
 };
 
 TEST_F(PrefetchWaste, WhatWasReadIsUsefulOrWasted) {
@@ -104,7 +102,7 @@ TEST_F(PrefetchWaste, WhatWasReadIsUsefulOrWasted) {
       SCOPED_TRACE(prefetch + ", " + std::to_string(experts) + " experts kept");
       EngineOptions options = options_;
       options.prefetch = prefetch;
-      options.memory = least_ + experts * expert_ + kMiB;
+      options.cache_bytes = experts * expert_;
       Engine engine(*checkpoint_, model_, resolve(options, *checkpoint_, model_));
       hashes(engine, 60);
       const Statistics& statistics = engine.statistics();
@@ -160,7 +158,7 @@ TEST_F(PrefetchWaste, UsefulBytesAreThoseThatAreReadWithoutReadAhead) {
 
 TEST_F(PrefetchWaste, StopsWhereTheDiskIsTheLimitAndTheTextIsTheSame) {
   constexpr std::size_t kTokens = 120, kSeen = 40;
-  options_.memory = least_ + 60 * expert_ + kMiB;
+  options_.cache_bytes = 60 * expert_;
   std::vector<std::uint64_t> expected;
   {
     EngineOptions none = options_;

@@ -148,7 +148,7 @@ Bytes heap_in_use() {
 void trim_heap() { ::malloc_trim(0); }
 
 void return_large_blocks() {
-  constexpr int kLarge = 256 * 1024;
+  constexpr int kLarge = 2 * 1024 * 1024;  // smaller ones would be slower than what is done with them
   ::mallopt(M_MMAP_THRESHOLD, kLarge);
   ::mallopt(M_TRIM_THRESHOLD, kLarge);
 }
