@@ -36,7 +36,7 @@ TEST(Named, IsTheRowOfItsNameOrNone) {
 // name.
 template <class Policy>
 concept HasLru = requires {
-  typename std::integral_constant<bool, Named<Policy>("lru").empty()>;
+  typename std::integral_constant<bool, (Named<Policy>("lru"), true)>;
 };
 static_assert(HasLru<CachePolicy> && !HasLru<RouterPolicy> && !HasLru<SchedulerPolicy>);
 

@@ -135,7 +135,7 @@ Manifest parse_manifest(std::string_view text, const std::string& name,
                         std::span<const codec::MatrixFormat* const> more_formats = {});
 
 // The first characters of an unexpected file, for a message.
-std::string quoted(std::string_view text);
+std::string in_quotes(std::string_view text);
 // The checksum at the end of the text, without recomputing it; Error(kCorrupt) if the text has none.
 std::uint64_t stated_checksum(std::string_view text, const std::string& name);
 // Error(kCorrupt) unless the text ends with the checksum of all text before it. For manifests and sidecars.

@@ -162,7 +162,7 @@ codec::SliceBits read_slices(JsonReader& json) {
     throw Error(ErrorKind::kUnsupported, "the store has slices that this version of Sluice does not know")
         .in(json.error("").where(), json.value_offset())
         .expected(fmt::format("quantiser {}; 8 and 4, 6 and 3, or 4 and 2 bits", codec::kAmat))
-        .found(fmt::format("{}; {} and {} bits", store::quoted(quantiser), high, low))
+        .found(fmt::format("{}; {} and {} bits", in_quotes(quantiser), high, low))
         .fix("use a newer version of Sluice");
   }
   return *bits;
@@ -266,7 +266,7 @@ void read_members(JsonReader& json, Manifest& manifest) {
 
 }  // namespace
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   constexpr std::size_t kMost = 32;
   std::string start(text.substr(0, kMost));
   for (char& c : start)
@@ -285,7 +285,7 @@ std::uint64_t stated_checksum(std::string_view text, const std::string& name) {
         .in(name, text.size() - std::min(text.size(), kChecksumTailBytes))
         .expected("\"checksum\":\"…\"}")
         .found(text.empty() ? "an empty file"
-                            : quoted(text.substr(text.size() - std::min(text.size(), kChecksumTailBytes))))
+                            : in_quotes(text.substr(text.size() - std::min(text.size(), kChecksumTailBytes))))
         .fix(kRestore);
   }
   return sum;
@@ -309,7 +309,7 @@ Manifest parse_manifest(std::string_view text, const std::string& name,
     throw Error(ErrorKind::kInvalid, "not the manifest of a packed store")
         .in(name, 0)
         .expected(std::string(kManifestStart))
-        .found(text.empty() ? "an empty file" : quoted(text))
+        .found(text.empty() ? "an empty file" : in_quotes(text))
         .fix(kRestore);
   }
   // Reads the version first: in another version every other rule may differ.

@@ -85,7 +85,7 @@ void read_format(JsonReader& json, Manifest& manifest, PieceEntry& piece) {
     throw Error(ErrorKind::kUnsupported,
                 "the store has matrices in a format that this version of Sluice does not know")
         .in(json.error("").where(), json.value_offset())
-        .found(quoted(name))
+        .found(in_quotes(name))
         .fix("use a newer version of Sluice");
   }
 }

@@ -22,7 +22,7 @@
 namespace sluice::store {
 namespace {
 
-constexpr Bytes kRawSliceBytes = 4 * kMiB;
+constexpr Bytes kRawRunBytes = 4 * kMiB;
 
 using Buffer = std::unique_ptr<std::byte[]>;
 Buffer make_buffer(Bytes bytes) {
@@ -150,8 +150,8 @@ class Restorer {
         }
         continue;
       }
-      for (Bytes at = 0; at < range.bytes.length; at += kRawSliceBytes) {
-        const Bytes length = std::min(kRawSliceBytes, range.bytes.length - at);
+      for (Bytes at = 0; at < range.bytes.length; at += kRawRunBytes) {
+        const Bytes length = std::min(kRawRunBytes, range.bytes.length - at);
         add(&range, nullptr, at, length, at + length == range.bytes.length);
       }
     }
@@ -267,7 +267,7 @@ class Restorer {
 }  // namespace
 
 Bytes least_restore_memory(const Manifest& manifest) {
-  Bytes most = kRawSliceBytes;
+  Bytes most = kRawRunBytes;
   for (const StoredSource& source : manifest.sources) most = std::max(most, source.header.length);
   for (const PieceEntry& piece : manifest.pieces) {
     if (encoding_of(piece).runs != Runs::kExponents) continue;

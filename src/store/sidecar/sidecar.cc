@@ -67,7 +67,7 @@ Head read_head(std::string_view text, const std::string& name) {
     return Error(ErrorKind::kInvalid, "not a sidecar of a packed store")
         .in(name, 0)
         .expected(expected)
-        .found(text.empty() ? "an empty file" : quoted(text))
+        .found(text.empty() ? "an empty file" : in_quotes(text))
         .fix(kRemove);
   };
   try {
