@@ -226,7 +226,7 @@ TEST(HybridReplay, RefusesWhatCannotBe) {
           "sluice: --preset: this router looks at the scores of experts that were not chosen");
   for (const char* preset : {"smoe", "s-pre"})
     refused(std::string("--machine dali-3090 --device-slots 16 --preset ") + preset,
-            "s-er is SMoE without that");
+            std::string("found ") + preset + ", whose router is smoe");
   refused("--machine dali-3090 --device-slots 16 --preset gpu-lru --router cumsum",
           "sluice: --router: a replay with a device takes the routing as it was recorded, or routes by smoe");
   refused("--machine dali-3090 --device-slots 16 --preset gpu-lru --alpha 0.2",

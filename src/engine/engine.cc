@@ -71,14 +71,19 @@ Engine::Impl::Impl(const store::Checkpoint& checkpoint, const model::Model& mode
                           : std::make_unique<KvPool>(model_.config, plan_.cache_dtype, rows, *accountant_);
   check_residual();
   experts_->configure({budget_.memory.experts, budget_.memory.staging, policies_->preset->synchronous});
-  moe_ =
-      std::make_unique<MoeBlock>(ops(), kernels_, model_.config, *weights_, *experts_, plan_.low_view,
-                                 policies_->residual ? &policies_->residual->vectors : nullptr, statistics_);
+  moe_ = std::make_unique<MoeBlock>(ops(), kernels_, model_.config, *weights_, *experts_, plan_.low_view,
+                                    policies_->residual ? &policies_->residual->vectors : nullptr,
+                                    layers_ahead(), statistics_);
   passes_ = std::make_unique<Passes>(forward_parts(), forward_);
   make_units();
   make_profile();
   make_decider(std::move(policies));
   start_times_.profile_s = watch.lap();
+}
+
+std::optional<LayersAhead> Engine::Impl::layers_ahead() const {
+  if (workspace_->shape().ahead_tokens == 0) return std::nullopt;
+  return LayersAhead{forward_, *workspace_};
 }
 
 void Engine::Impl::make_decider(experts::LayerPolicies policies) {

@@ -14,6 +14,7 @@
 #include "engine/forward/embedding.h"
 #include "engine/session/attention_dims.h"
 #include "engine/session/sequence.h"
+#include "experts/prefetch/prefetch.h"
 #include "kernels/products/format_kernels.h"
 #include "kernels/products/input_form.h"
 #include "kernels/products/packed/packed_matmul.h"
@@ -23,6 +24,13 @@ namespace {
 
 experts::ExpertId id_of(const model::ExpertPieces& pieces) {
   return {static_cast<std::uint16_t>(pieces.layer), static_cast<std::uint16_t>(pieces.index)};
+}
+
+bool computes_layers_ahead(const EnginePlan& plan) {
+  const auto asks = [](const PolicyPlan& policies) {
+    return policies.prefetch->predictor == experts::PredictorKind::kPartial;
+  };
+  return asks(plan.policies) || (plan.where_all_fits && asks(*plan.where_all_fits));
 }
 
 // Whether some matrix that is multiplied with is in a format for whose row of kernels `wanted` is true.
@@ -186,7 +194,8 @@ WorkspaceShape workspace_shape(const BudgetParts& parts, std::size_t chunk) {
           .dense = kernels::input_forms_of(parts.dense_formats),
           .experts = kernels::input_forms_of(parts.experts.formats()),
           .draws = plan.draws,
-          .passes = 1 + plan.suspended_passes};
+          .passes = 1 + plan.suspended_passes,
+          .ahead_tokens = computes_layers_ahead(plan) ? std::min(plan.sequences, chunk) : 0};
 }
 
 kernels::ScratchShape scratch_shape(const BudgetParts& parts, DenseView dense, std::size_t chunk) {

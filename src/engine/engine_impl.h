@@ -89,6 +89,7 @@ class Engine::Impl {
   // engine_profile.cc: costs that policies need, given or measured.
   void make_profile();
   // Completes the policies with caches and costs, and gives them their state.
+  std::optional<LayersAhead> layers_ahead() const;  // empty: no prefetch asks for them
   void make_decider(experts::LayerPolicies policies);
   void measure_with(const std::function<void(const MeasureTools&)>& measure);
   std::string_view link_view() const;  // DeviceProfile::view of this run. REQUIRES: a device

@@ -29,6 +29,8 @@ trace::TraceHeader trace_header(const Engine& engine, const TraceExtras& extras)
   if (extras.ahead) {
     header.ahead = {std::string(kStream), std::string(kGateInput)};
     if (engine.policies().residual) header.ahead.emplace_back(kGateInputAndResidual);
+    if (engine.policies().prefetch->predictor == experts::PredictorKind::kPartial)
+      header.ahead.emplace_back(kPartialState);
     header.ahead.emplace_back(kStreamAndLayer);
   }
   if (extras.gate_inputs) header.gate_inputs = static_cast<std::uint32_t>(config.hidden);

@@ -54,7 +54,7 @@ void DeviceDecider::begin_layer(const DeviceEvent& event) {
   named_by_ = std::exchange(layer_, event.place.layer);
   may_prefetch_ = judge_prefetches(event);
   const DeviceCosts& device = costs_.device;
-  const double prediction = event.predicts && may_prefetch_ ? device.predict + 2 * device.stream_switch : 0;
+  const double prediction = may_prefetch_ ? prediction_time(event) : 0;
   guards_.add(layer_, 0, prediction);
   clock_.decide({.sync = device.sync,
                  .policy = device.policy,
@@ -63,6 +63,13 @@ void DeviceDecider::begin_layer(const DeviceEvent& event) {
                  .next_gate = device.gate.of(event.step_tokens)});
   shared_ = device.shared.of(event.step_tokens);
   open_ = true;
+}
+
+double DeviceDecider::prediction_time(const DeviceEvent& event) const {
+  if (event.predicted_by == PredictorKind::kNone) return 0;
+  const DeviceCosts& device = costs_.device;
+  const bool attends = event.predicted_by == PredictorKind::kPartial;  // the next layer's attention, too
+  return (attends ? device.gate.of(event.step_tokens) : device.predict) + 2 * device.stream_switch;
 }
 
 bool DeviceDecider::judge_prefetches(const DeviceEvent& event) {

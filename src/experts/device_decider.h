@@ -63,11 +63,11 @@ struct DeviceCounts {
 struct DeviceEvent {
   Demand demand;
   EventPlace place;
-  std::uint32_t step_tokens = 0;            // tokens of the event
-  std::uint32_t prompt_tokens = 0;          // of these
-  bool precedes = false;                    // another layer follows, for which some may be prefetched
-  bool predicts = false;                    // the device predicts that one (DeviceCosts::predict)
-  std::span<const float> mean_scores = {};  // (N); may be empty
+  std::uint32_t step_tokens = 0;    // tokens of the event
+  std::uint32_t prompt_tokens = 0;  // of these
+  bool precedes = false;            // another layer follows, for which some may be prefetched
+  PredictorKind predicted_by = PredictorKind::kNone;  // on the device, what that one will need
+  std::span<const float> mean_scores = {};            // (N); may be empty
   // The host's, where tiers exclude each other; else null.
   const ResidencyView* host = nullptr;
 };
@@ -108,6 +108,7 @@ class DeviceDecider {
   bool is_prefetched(ExpertId id) const;
   DeviceBytes bytes_of(ExpertId id, const Residency& residency) const;
   void begin_layer(const DeviceEvent& event);
+  double prediction_time(const DeviceEvent& event) const;  // of the next layer, on the device
   bool judge_prefetches(const DeviceEvent& event);
   void price(const DeviceEvent& event, const Residency& residency);
   // Nobody else could compute it without a read.

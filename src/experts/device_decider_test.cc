@@ -328,9 +328,9 @@ std::string run(const Policies& setup, Met& met) {
       if (setup.prefetch == nullptr) continue;
       const Event next(prediction, layer + 1, shape, tokens, kind);
       const bool predicts = decider.device_predictor() != PredictorKind::kNone;
-      EXPECT_EQ(predicts, layer + 1 < shape.layers &&
-                              setup.prefetch->make({.transitions = &transitions_of(shape)})->predictor() !=
-                                  PredictorKind::kNone);
+      const PredictorKind asked = setup.prefetch->make({.transitions = &transitions_of(shape)})->predictor();
+      EXPECT_EQ(predicts, layer + 1 < shape.layers && asked != PredictorKind::kNone &&
+                              !(asked == PredictorKind::kPartial && kind == StepKind::kPrompt));
       model.check_prefetch(decider.look_ahead_on_device(predicts ? &next.view : nullptr), layer, met);
     }
     decider.end_step();
@@ -627,7 +627,10 @@ TEST(DeviceDecider, APredictionTakesTimeAndTwoChangesOfStreams) {
     const std::vector<ExpertId> ids = {{0, 1}};
     const std::vector<std::uint32_t> tokens = {1};
     test.device = {1};
-    test.decider->decide({.demand = {ids, tokens}, .place = {}, .step_tokens = 1, .predicts = predicts},
+    test.decider->decide({.demand = {ids, tokens},
+                          .place = {},
+                          .step_tokens = 1,
+                          .predicted_by = predicts ? PredictorKind::kGateInput : PredictorKind::kNone},
                          test.assignment);
     test.decider->end_layer();
     // Decided at 1; the copy arrives at 9, and 1 is computed until 10, or until 1 + 18 + 1.

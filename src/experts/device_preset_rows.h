@@ -11,9 +11,6 @@ namespace sluice::experts::rows {
 inline constexpr std::string_view kDaliPresets = "DALI; SPEC 3, 6.3";
 inline constexpr std::string_view kBaseline = "SPEC 3.7";
 inline constexpr std::string_view kSmoeLadder = "SMoE (arXiv 2508.18983) figure 16; SPEC 2.7, 10 G16";
-inline constexpr std::string_view kNoPartialState =
-    "it predicts the next layer by what resident experts compute, which no prefetch does yet; s-er is SMoE "
-    "without that";
 
 inline constexpr DevicePreset kDevicePresets[] = {
     {.name = "dali",
@@ -84,14 +81,17 @@ inline constexpr DevicePreset kDevicePresets[] = {
      .device_cache = "score-window",
      .placement = "device",
      .router = "smoe",
-     .source = kSmoeLadder,
-     .missing = kNoPartialState},
+     .prefetch = "smoe-partial",
+     .prefetch_size = kAnyRequests,
+     .source = kSmoeLadder},
     {.name = "smoe",
      .device_cache = "score-window",
-     .placement = "device",
+     .placement = "smoe-balance",
      .router = "smoe",
-     .source = "SMoE (arXiv 2508.18983); SPEC 5.2",
-     .missing = kNoPartialState},
+     .prefetch = "smoe-partial",
+     .prefetch_size = kAnyRequests,
+     .prefill_placement = "device",
+     .source = "SMoE (arXiv 2508.18983); SPEC 5.2"},
     {.name = "s-llamacpp", .device_cache = "static-layers", .placement = "layer-split", .source = "SPEC 2.7"},
     {.name = "s-moe-infinity",
      .device_cache = "eam",

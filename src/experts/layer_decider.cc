@@ -237,16 +237,15 @@ void LayerDecider::decide_device() {
   std::uint32_t prompt_tokens = 0;
   for (const SequenceSpan& span : scores_.spans)
     prompt_tokens += span.kind == StepKind::kPrompt ? span.tokens : 0;
-  decision_.device =
-      &device_->decide({.demand = {decision_.experts, decision_.tokens},
-                        .place = place(),
-                        .step_tokens = scores_.tokens,
-                        .prompt_tokens = prompt_tokens,
-                        .precedes = looks_ahead(),
-                        .predicts = predictor_of(policies_.device->prefetch.get()) != PredictorKind::kNone,
-                        .mean_scores = mean_scores_,
-                        .host = excludes() ? &policies_.residency(scores_.layer) : nullptr},
-                       decision_.assignment);
+  decision_.device = &device_->decide({.demand = {decision_.experts, decision_.tokens},
+                                       .place = place(),
+                                       .step_tokens = scores_.tokens,
+                                       .prompt_tokens = prompt_tokens,
+                                       .precedes = looks_ahead(),
+                                       .predicted_by = predictor_of(policies_.device->prefetch.get()),
+                                       .mean_scores = mean_scores_,
+                                       .host = excludes() ? &policies_.residency(scores_.layer) : nullptr},
+                                      decision_.assignment);
   find_host_event();
   if (excludes())
     exchange_ = exchanger_.exchange(scores_.layer, policies_.residencies.size() > 1, *decision_.device,
@@ -340,7 +339,9 @@ PredictorKind LayerDecider::device_predictor() const {
 }
 
 PredictorKind LayerDecider::predictor_of(const Prefetch* prefetch) const {
-  return prefetch != nullptr && looks_ahead() ? prefetch->predictor() : PredictorKind::kNone;
+  if (prefetch == nullptr || !looks_ahead()) return PredictorKind::kNone;
+  const PredictorKind kind = prefetch->predictor();
+  return step_ == StepKind::kDecode || predicts_prompts(kind) ? kind : PredictorKind::kNone;
 }
 
 bool LayerDecider::looks_ahead() const {

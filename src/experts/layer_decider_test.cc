@@ -296,7 +296,10 @@ class Plain {
   // `again`: the layer has been computed. Empty text: nothing is asked.
   std::optional<std::string> ahead(const ScoresView& scores, const Routing& routing, const ScoresView& next,
                                    bool again) {
-    const bool by_scores = p_.prefetch->predictor() != PredictorKind::kNone && scores.layer + 1 < kLayers;
+    const PredictorKind kind = p_.prefetch->predictor();
+    const bool prompt = scores.spans[0].kind == StepKind::kPrompt;
+    const bool by_scores = kind != PredictorKind::kNone && scores.layer + 1 < kLayers &&
+                           !(prompt && kind == PredictorKind::kPartial);
     const bool twice = by_scores && p_.prefetch->predictor() == PredictorKind::kStream;
     if (verdict_ != ReadAhead::kOn || (again && !twice)) return std::nullopt;
     LayerState state{
@@ -310,8 +313,7 @@ class Plain {
     if (setting_.precision != PrecisionMode::kFull)
       for (PartRequest& one : out) {
         one.parts = Part::kMsb;
-        if (scores.spans[0].kind == StepKind::kPrompt || setting_.precision == PrecisionMode::kHigh)
-          one.parts = kSlices;
+        if (prompt || setting_.precision == PrecisionMode::kHigh) one.parts = kSlices;
       }
     return text_of(out);
   }

@@ -48,7 +48,7 @@ LayerPolicies make_policies(const PolicyChoice& choice, const ExpertSizes& sizes
   if (choice.device) policies.device = make_device_policies(*choice.device);
   policies.scheduler = made(choice.scheduler);
   policies.costs = choice.costs;
-  policies.prefetch = made(choice.prefetch, PrefetchConfig{});
+  policies.prefetch = made(choice.prefetch, choice.prefetch_config);
   policies.whole_layers = choice.whole_layers;
   return policies;
 }

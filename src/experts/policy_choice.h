@@ -58,6 +58,7 @@ struct PolicyChoice {
   const SchedulerPolicy* scheduler = nullptr;
   ExpertCosts costs = {};
   const PrefetchPolicy* prefetch = nullptr;
+  PrefetchConfig prefetch_config = {};
   bool whole_layers = false;
 };
 // `sizes` must outlive the policies. Error(kUsage), (kUnsupported) for policies that do not go with the

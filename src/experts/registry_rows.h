@@ -18,6 +18,7 @@ inline constexpr std::string_view kMoeInfinity = "MoE-Infinity (arXiv 2401.14361
 inline constexpr std::string_view kSliceMoe = "SliceMoE; SPEC 4.3, 4.6";
 inline constexpr std::string_view kCacheAware = "SliceMoE, after the works it cites; SPEC 4.5";
 inline constexpr std::string_view kSmoe = "SMoE (arXiv 2508.18983) Alg. 1; SPEC 2.2";
+inline constexpr std::string_view kSmoeBalance = "SMoE (arXiv 2508.18983) Alg. 2; SPEC 2.5";
 inline constexpr std::string_view kDali = "DALI Alg. 2; SPEC 3.5";
 inline constexpr std::string_view kDaliSplit = "DALI Alg. 1, appendix A.2; SPEC 3.3";
 inline constexpr std::string_view kZipMoeScheduling = "ZipMoE (arXiv 2601.21198) Alg. 1; SPEC 1.5";
@@ -151,6 +152,10 @@ inline constexpr PrefetchPolicy kPrefetches[] = {
      .source = "DALI eq. 10, 11; SPEC 3.4",
      .needs = PrefetchNeeds::kResidual,
      .predictor = PredictorKind::kResidual},
+    {.name = "smoe-partial",
+     .make = make_smoe_partial_prefetch,
+     .source = "SMoE (arXiv 2508.18983) 5.2; SPEC 2.3",
+     .predictor = PredictorKind::kPartial},
     {.name = "stat",
      .make = make_stat_prefetch,
      .source = "EdgeMoE; SPEC 3.4",
@@ -190,6 +195,8 @@ inline constexpr PlacementPolicy kPlacements[] = {
     {.name = "two-pointer",
      .make = make_two_pointer_placement,
      .source = "HybriMoE (arXiv 2504.05897); SPEC 10 G10"},
+    {.name = "smoe-balance", .make = make_smoe_balance_placement, .source = kSmoeBalance},
+    {.name = "smoe-balance-literal", .make = make_smoe_balance_literal_placement, .source = kSmoeBalance},
     {.name = "beam", .make = make_beam_placement, .source = kDaliSplit},
     {.name = "optimal", .make = make_optimal_placement, .source = kDaliSplit},
     {.name = "ratio-prefix", .make = make_ratio_prefix_placement, .source = "ours; SPEC 3.3"},

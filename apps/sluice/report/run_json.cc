@@ -123,6 +123,7 @@ Json counts_json(const engine::ExpertStatistics& counts) {
           {"useful_bytes", counts.useful_bytes()},
           {"wasted_bytes", counts.wasted_bytes()},
           {"policy_s", counts.policy_s},
+          {"predict_s", counts.predict_s},
           {"moe_s", counts.moe_s},
           {"demand_s", counts.demand_s},
           {"demand_arrived_bytes", counts.demand_arrived},

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "engine/forward/dense/dense_weights.h"
 #include "engine/forward/embedding.h"
-#include "engine/forward/moe_block.h"
+#include "engine/forward/sparse_block.h"
 #include "engine/forward/workspace.h"
 #include "engine/session/rope_table.h"
 #include "engine/session/sequence.h"
@@ -25,7 +25,7 @@ namespace op = kernels::op;
 }  // namespace
 
 LayerRun::LayerRun(kernels::Ops& ops, const model::ModelConfig& config, const DenseWeights& weights,
-                   MoeBlock& moe, const WorkspaceBuffer& workspace, const Step& step, std::size_t rows)
+                   SparseBlock& moe, const WorkspaceBuffer& workspace, const Step& step, std::size_t rows)
     : ops_(ops),
       config_(config),
       weights_(weights),

@@ -18,8 +18,8 @@ namespace sluice::engine {
 
 class DenseWeights;     // dense_weights.h
 class Embedding;        // embedding.h
-class MoeBlock;         // moe_block.h
 class RopeTable;        // engine/session/rope_table.h
+class SparseBlock;      // sparse_block.h
 struct Workspace;       // workspace.h
 class WorkspaceBuffer;  // workspace.h
 
@@ -27,7 +27,7 @@ class WorkspaceBuffer;  // workspace.h
 class LayerRun {
  public:
   // `rows`: whose residual stream of the workspace is the step's.
-  LayerRun(kernels::Ops& ops, const model::ModelConfig& config, const DenseWeights& weights, MoeBlock& moe,
+  LayerRun(kernels::Ops& ops, const model::ModelConfig& config, const DenseWeights& weights, SparseBlock& moe,
            const WorkspaceBuffer& workspace, const Step& step, std::size_t rows = 0);
 
   std::size_t layer() const { return layer_; }
@@ -97,7 +97,7 @@ class LayerRun {
   kernels::Ops& ops_;
   const model::ModelConfig& config_;
   const DenseWeights& weights_;
-  MoeBlock& moe_;
+  SparseBlock& moe_;
   const Workspace& w_;
   const Step& step_;
   AttentionDims dims_;

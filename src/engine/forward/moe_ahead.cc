@@ -1,4 +1,5 @@
 // What a layer says about the next sparse layer: to the store, to the device, to the observer.
+#include <algorithm>
 #include <span>
 #include <string_view>
 
@@ -8,6 +9,7 @@
 
 namespace sluice::engine {
 
+using experts::PredictorKind;
 using model::Role;
 
 bool MoeBlock::may_look_ahead() {
@@ -18,59 +20,108 @@ bool MoeBlock::may_look_ahead() {
   return verdict == experts::ReadAhead::kOn;
 }
 
-void MoeBlock::look_ahead(std::size_t layer, Role norm, const Step& step, const Workspace& w, bool computed) {
-  predicted_by_ = experts::PredictorKind::kNone;
-  ahead_.clear();
+void MoeBlock::look_ahead(std::size_t layer, Role norm, const Step& step, const Workspace& w, Moment moment) {
+  predicted_by_ = PredictorKind::kNone;
+  if (moment == Moment::kRouted) ahead_.clear();
   // The next event of an encoder is the same layer's next chunk.
   if (layer < config_.encoder_layers) return;
-  if (!computed) look_ahead_on_device(layer, norm, step, w);
-  if (computed ? !decider_->looks_twice() : !may_look_ahead()) return;
-  Stopwatch deciding;
-  const experts::PredictorKind kind = decider_->predictor();
-  const std::span<const experts::PartRequest> wanted =
-      decider_->look_ahead(predict(kind, layer, norm, step, w, computed));
+  if (moment != Moment::kComputed) look_ahead_on_device(layer, norm, step, w, moment);
+  const PredictorKind kind = decider_->predictor();
+  if (moment != Moment::kComputed && moment_of(kind) != moment) return;
+  if (moment == Moment::kComputed ? !decider_->looks_twice() : !may_look_ahead()) return;
+  Stopwatch watch;
+  const experts::ScoresView* const next = predict(kind, layer, norm, step, w, moment);
+  count_prediction(watch.lap());
+  const std::span<const experts::PartRequest> wanted = decider_->look_ahead(next);
   if (!decider_->prefetches_to_device()) expect_inputs(kind, layer, step.tokens.size(), w);
-  counts().policy_s += deciding.lap();
+  counts().policy_s += watch.lap();
   store_.prefetch(wanted);
 }
 
-void MoeBlock::look_ahead_on_device(std::size_t layer, Role norm, const Step& step, const Workspace& w) {
+void MoeBlock::look_ahead_on_device(std::size_t layer, Role norm, const Step& step, const Workspace& w,
+                                    Moment moment) {
   if (!decider_->prefetches_to_device()) return;
-  Stopwatch deciding;
-  const experts::PredictorKind kind = decider_->device_predictor();
-  const std::span<const experts::PartRequest> wanted =
-      decider_->look_ahead_on_device(predict(kind, layer, norm, step, w, false));
+  const PredictorKind kind = decider_->device_predictor();
+  if (moment_of(kind) != moment) return;
+  Stopwatch watch;
+  const experts::ScoresView* const next = predict(kind, layer, norm, step, w, moment);
+  count_prediction(watch.lap());
+  const std::span<const experts::PartRequest> wanted = decider_->look_ahead_on_device(next);
   expect_inputs(kind, layer, step.tokens.size(), w);
   for (const experts::PartRequest& one : wanted) ahead_.push_back(one.id);
-  counts().policy_s += deciding.lap();
+  counts().policy_s += watch.lap();
 }
 
-const experts::ScoresView* MoeBlock::predict(experts::PredictorKind kind, std::size_t layer, Role norm,
-                                             const Step& step, const Workspace& w, bool computed) {
-  if (kind == experts::PredictorKind::kNone) return nullptr;
-  if (predicted_by_ != kind) predicted_ = predictors_[kind].predict(layer, norm, step, w, computed);
+void MoeBlock::count_prediction(double seconds) {
+  counts().predict_s += seconds;
+  counts().policy_s += seconds;
+}
+
+MoeBlock::Moment MoeBlock::moment_of(PredictorKind kind) {
+  return kind == PredictorKind::kPartial ? Moment::kPartial : Moment::kRouted;
+}
+
+bool MoeBlock::waits_for_partial_state() const {
+  if (layer_ < static_cast<std::int32_t>(config_.encoder_layers)) return false;
+  return decider_->predictor() == PredictorKind::kPartial ||
+         (decider_->prefetches_to_device() && decider_->device_predictor() == PredictorKind::kPartial);
+}
+
+void MoeBlock::look_ahead_partially(std::size_t layer, Role norm, const Step& step, const Workspace& w) {
+  list_known(decision_->routing);
+  predictors_.partial()->know(known_, decision_->routing.choices.size());
+  look_ahead(layer, norm, step, w, Moment::kPartial);
+  show_ahead(layer, norm, step, w, Moment::kPartial);
+  if (decider_->prefetches_to_device()) device_->prefetch(ahead_);
+}
+
+void MoeBlock::list_known(const experts::Routing& routing) {
+  known_.clear();
+  const std::size_t tokens = routing.begin.size() - 1;
+  const std::uint32_t layer = config_.sparse_index(static_cast<std::uint32_t>(layer_));
+  for (std::uint32_t t = 0; t < tokens; ++t)
+    for (std::uint32_t c = routing.begin[t]; c < routing.begin[t + 1]; ++c)
+      if (is_known({static_cast<std::uint16_t>(layer), routing.choices[c].expert}))
+        known_.push_back({t, static_cast<std::uint32_t>(rows_.of_choice(c)), routing.choices[c].weight});
+}
+
+// What the residencies say counts, not what has happened to arrive: a prediction is the same in every run.
+bool MoeBlock::is_known(experts::ExpertId id) const {
+  if (device_ == nullptr)
+    return computed_[rows_.slot(id)] != 0 &&
+           std::ranges::binary_search(decision_->outcome->hits, id, {}, &experts::Admission::id);
+  const auto use = std::ranges::find(plan_->uses, id, &experts::DeviceUse::id);
+  return use != plan_->uses.end() && use->from != experts::DeviceBytes::kLink && use->remaining == 0 &&
+         std::ranges::find(given_, id) != given_.end();
+}
+
+const experts::ScoresView* MoeBlock::predict(PredictorKind kind, std::size_t layer, Role norm,
+                                             const Step& step, const Workspace& w, Moment moment) {
+  if (kind == PredictorKind::kNone) return nullptr;
+  if (predicted_by_ == kind) return &predicted_;
+  predicted_ = predictors_[kind].predict(layer, norm, step, w, moment == Moment::kComputed);
   predicted_by_ = kind;
   return &predicted_;
 }
 
-void MoeBlock::expect_inputs(experts::PredictorKind kind, std::size_t layer, std::size_t tokens,
-                             const Workspace& w) {
-  if (kind == experts::PredictorKind::kNone || !ops_.on_host()) return;
+void MoeBlock::expect_inputs(PredictorKind kind, std::size_t layer, std::size_t tokens, const Workspace& w) {
+  if (kind == PredictorKind::kNone || !ops_.on_host()) return;
   const float* const inputs = kernels::host_floats(predictors_[kind].inputs(w));
   input_prediction_.expect(config_.sparse_index(static_cast<std::uint32_t>(layer)) + 1,
                            {inputs, tokens * config_.hidden});
 }
 
-void MoeBlock::show_ahead(std::size_t layer, Role norm, const Step& step, const Workspace& w, bool computed) {
+void MoeBlock::show_ahead(std::size_t layer, Role norm, const Step& step, const Workspace& w, Moment moment) {
   if (observer_ == nullptr || !observer_->wants_ahead()) return;
   if (config_.sparse_index(static_cast<std::uint32_t>(layer)) + 1 == config_.sparse_layers()) return;
-  const auto show = [&](std::string_view name, experts::PredictorKind kind) {
-    observer_->on_ahead(name, *predict(kind, layer, norm, step, w, computed));
+  const auto show = [&](std::string_view name, PredictorKind kind) {
+    observer_->on_ahead(name, *predict(kind, layer, norm, step, w, moment));
   };
-  show(computed ? kStreamAndLayer : kStream, experts::PredictorKind::kStream);
-  if (computed) return;
-  show(kGateInput, experts::PredictorKind::kGateInput);
-  if (predictors_.has_residual()) show(kGateInputAndResidual, experts::PredictorKind::kResidual);
+  if (moment == Moment::kPartial) return show(kPartialState, PredictorKind::kPartial);
+  show(moment == Moment::kComputed ? kStreamAndLayer : kStream, PredictorKind::kStream);
+  if (moment == Moment::kComputed) return;
+  show(kGateInput, PredictorKind::kGateInput);
+  if (predictors_.has_residual()) show(kGateInputAndResidual, PredictorKind::kResidual);
 }
 
 }  // namespace sluice::engine

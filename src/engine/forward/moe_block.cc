@@ -20,7 +20,8 @@ namespace op = kernels::op;
 
 MoeBlock::MoeBlock(kernels::Ops& ops, const kernels::Context& host, const model::ModelConfig& config,
                    const DenseWeights& weights, fetch::ExpertStore& store, codec::SliceView low_view,
-                   const experts::ResidualVectors* residual, Statistics& statistics)
+                   const experts::ResidualVectors* residual, std::optional<LayersAhead> ahead,
+                   Statistics& statistics)
     : ops_(ops),
       kernels_(host),
       config_(config),
@@ -29,7 +30,7 @@ MoeBlock::MoeBlock(kernels::Ops& ops, const kernels::Context& host, const model:
       statistics_(statistics),
       input_forms_(kernels::input_forms_of(store.formats())),
       scores_(ops, host, config, weights),
-      predictors_({ops, config, weights, scores_, residual}),
+      predictors_({ops, config, weights, scores_, residual, ahead}),
       input_prediction_(config.sparse_layers(), config.hidden),
       host_(host, low_view) {}
 
@@ -84,26 +85,30 @@ void MoeBlock::run(std::size_t layer, Role norm, const Step& step, const Workspa
     }
   } event{&store_, device_, pins_};
   begin_fetch(layer, decision);
-  look_ahead(layer, norm, step, w, false);
-  show_ahead(layer, norm, step, w, false);
+  look_ahead(layer, norm, step, w, Moment::kRouted);
+  show_ahead(layer, norm, step, w, Moment::kRouted);
   arrange_for_experts(tokens, w);
   if (!ops_.on_host()) {
     bring_inputs(tokens, w);
     shared_experts(layer, tokens, w);  // while copies of experts are under way
   }
-  start_device(layer, tokens, w);
+  start_device(layer, norm, step, w);
   if (tokens == 1)
     start_with_what_is_here(layer, w);
   else if (ops_.on_host())
     shared_experts(layer, tokens, w);
+  if (ops_.on_host() && waits_for_partial_state()) {
+    compute_resident(tokens, w);
+    look_ahead_partially(layer, norm, step, w);
+  }
   compute_the_rest(tokens, w);
   if (device_ != nullptr) finish_device();
   event.store = nullptr;
   if (!ops_.on_host()) send_rows(w);
   combine(decision.routing, w);
   counts().moe_s += moe_watch_.lap();
-  look_ahead(layer, norm, step, w, true);
-  show_ahead(layer, norm, step, w, true);
+  look_ahead(layer, norm, step, w, Moment::kComputed);
+  show_ahead(layer, norm, step, w, Moment::kComputed);
 }
 
 const experts::LayerDecision& MoeBlock::decide(std::size_t layer, const Step& step, const Workspace& w) {
@@ -121,6 +126,8 @@ const experts::LayerDecision& MoeBlock::decide(std::size_t layer, const Step& st
   if (!decision.is_low.empty()) statistics_.low_tokens += scores.tokens;
   statistics_.low_share += decision.low_share;
   rows_.group(routing, {decision.experts, decision.tokens}, scores.experts);
+  decision_ = &decision;
+  computed_.assign(decision.experts.size(), 0);
   assignment_ = decision.assignment.unit;
   event_experts_.assign(decision.experts.begin(), decision.experts.end());
   plan_ = decision.device;

@@ -13,6 +13,7 @@
 #include "engine/forward/expert_rows.h"
 #include "engine/forward/predictor.h"
 #include "engine/forward/router_scores.h"
+#include "engine/forward/sparse_block.h"
 #include "engine/forward/unit/compute_unit.h"
 #include "engine/forward/unit/host_unit.h"
 #include "engine/forward/workspace.h"
@@ -31,13 +32,15 @@
 namespace sluice::engine {
 
 // Carries out what a LayerDecider decides, and counts it. Thread-compatible. All references must outlive it.
-class MoeBlock {
+class MoeBlock final : public SparseBlock {
  public:
-  // `low_view`: the view that a lone MSB slice stands for. `residual`: of gate inputs, or null.
+  // `low_view`: the view that a lone MSB slice stands for. `residual`: of gate inputs, or null. `ahead`: how
+  // layers are computed ahead, if they are.
   // `ops`: of the unit that computes shared experts and sums; `host`: kernels of the host.
   MoeBlock(kernels::Ops& ops, const kernels::Context& host, const model::ModelConfig& config,
            const DenseWeights& weights, fetch::ExpertStore& store, codec::SliceView low_view,
-           const experts::ResidualVectors* residual, Statistics& statistics);
+           const experts::ResidualVectors* residual, std::optional<LayersAhead> ahead,
+           Statistics& statistics);
 
   // `decider` must outlive this or its successor. Null, as at first: routed experts are left out, to measure
   // what a step costs without them (measure_profile.h).
@@ -60,9 +63,12 @@ class MoeBlock {
   void cancel_step(const Step& step);
   // w.branch = shared(normed) + Σ g·E(normed) for all tokens. Needs w.normed, which is w.hidden after `norm`,
   // and w.arranged in the forms that dense matrices read.
-  void run(std::size_t layer, model::Role norm, const Step& step, const Workspace& w);
+  void run(std::size_t layer, model::Role norm, const Step& step, const Workspace& w) override;
 
  private:
+  // When a layer looks ahead: routed; with what is in memory computed; with all of it computed.
+  enum class Moment : std::uint8_t { kRouted, kPartial, kComputed };
+
   const experts::LayerDecision& decide(std::size_t layer, const Step& step, const Workspace& w);
   // Begins the fetch of what was decided, and counts it.
   void begin_fetch(std::size_t layer, const experts::LayerDecision& decision);
@@ -78,7 +84,7 @@ class MoeBlock {
   void gate_shared_experts(std::size_t layer, std::size_t tokens, const Workspace& w);
   // Gives the device what is assigned to it: what it has, then what the host has in memory, in the order of
   // its plan. Pins of the host's own experts go to pins_.
-  void start_device(std::size_t layer, std::size_t tokens, const Workspace& w);
+  void start_device(std::size_t layer, model::Role norm, const Step& step, const Workspace& w);
   void compute_on_device(experts::ExpertId id, std::optional<fetch::ExpertStore::Pin> pin, std::size_t tokens,
                          const Workspace& w);
   // Where the dense part is on the device and some experts are computed by the host: brings their inputs
@@ -107,21 +113,30 @@ class MoeBlock {
   void finish_device();
   [[noreturn]] void throw_damage_on_device(const Error& error) const;
   void combine(const experts::Routing& routing, const Workspace& w);
-  // Names to the store what the next sparse layer may need; once more when this one is `computed`.
-  void look_ahead(std::size_t layer, model::Role norm, const Step& step, const Workspace& w, bool computed);
+  // Names to the store what the next sparse layer may need: once, and once more when this one is computed.
+  void look_ahead(std::size_t layer, model::Role norm, const Step& step, const Workspace& w, Moment moment);
   bool may_look_ahead();
   // Decides what is to be copied to the device for the next sparse layer.
-  void look_ahead_on_device(std::size_t layer, model::Role norm, const Step& step, const Workspace& w);
+  void look_ahead_on_device(std::size_t layer, model::Role norm, const Step& step, const Workspace& w,
+                            Moment moment);
+  void count_prediction(double seconds);                 // for a prefetch
+  static Moment moment_of(experts::PredictorKind kind);  // from which on it can predict
+  // Whether a prefetch waits for what is in memory to be computed.
+  bool waits_for_partial_state() const;
+  void look_ahead_partially(std::size_t layer, model::Role norm, const Step& step, const Workspace& w);
+  // Computes the experts that need no read, and lists the rows of those that are resident by decision.
+  void compute_resident(std::size_t tokens, const Workspace& w);
+  void list_known(const experts::Routing& routing);
+  bool is_known(experts::ExpertId id) const;
   // The scores of the next sparse layer, predicted once for all who ask in a row: the same part of the layer,
   // and no other scores between. Null for kNone.
   const experts::ScoresView* predict(experts::PredictorKind kind, std::size_t layer, model::Role norm,
-                                     const Step& step, const Workspace& w, bool computed);
+                                     const Step& step, const Workspace& w, Moment moment);
   // Remembers the predicted input of the next sparse layer. Inputs on a device stay unknown: to bring them
   // here would hold it up.
   void expect_inputs(experts::PredictorKind kind, std::size_t layer, std::size_t tokens, const Workspace& w);
-  // Shows the observer the scores that are predicted for the next sparse layer, if it wants them; once more
-  // when this layer is `computed`.
-  void show_ahead(std::size_t layer, model::Role norm, const Step& step, const Workspace& w, bool computed);
+  // Shows the observer the scores that are predicted for the next sparse layer, if it wants them.
+  void show_ahead(std::size_t layer, model::Role norm, const Step& step, const Workspace& w, Moment moment);
 
   kernels::Ops& ops_;
   const kernels::Context& kernels_;  // of the host
@@ -144,16 +159,20 @@ class MoeBlock {
   std::vector<experts::ExpertId> ahead_;  // of the running event: what is to be copied to the device
   HostUnit host_;
   ComputeUnit* device_ = nullptr;
-  const experts::DevicePlan* plan_ = nullptr;     // of the running event on the device; null without one
-  std::vector<experts::ExpertId> lost_;           // of it: the experts that the device lacks …
-  std::vector<experts::ExpertId> given_;          // … and those that it was given
+  const experts::DevicePlan* plan_ = nullptr;         // of the running event on the device; null without one
+  const experts::LayerDecision* decision_ = nullptr;  // of the running event
+  std::vector<experts::ExpertId> lost_;               // of it: the experts that the device lacks …
+  std::vector<experts::ExpertId> given_;              // … and those that it was given …
+  std::size_t resident_given_ = 0;                // … of which so many without bytes of the host's, first
   std::vector<experts::ExpertId> event_experts_;  // ascending
   ExpertRows rows_;
-  std::vector<kernels::op::WeightedRow> sums_;  // what is summed, ascending by expert for each token
-  std::vector<experts::SequenceSpan> spans_;    // of the running step
-  std::span<const experts::Unit> assignment_;   // by slot of rows_; empty: all on the host
-  std::vector<ExpertWork> works_;               // that are computed together
-  std::vector<fetch::ExpertStore::Pin> pins_;   // of experts that need no read
+  std::vector<kernels::op::WeightedRow> sums_;   // what is summed, ascending by expert for each token …
+  std::vector<kernels::op::WeightedRow> known_;  // … and those of it that are known before all is computed
+  std::vector<std::uint8_t> computed_;           // by slot of rows_: the host has computed it
+  std::vector<experts::SequenceSpan> spans_;     // of the running step
+  std::span<const experts::Unit> assignment_;    // by slot of rows_; empty: all on the host
+  std::vector<ExpertWork> works_;                // that are computed together
+  std::vector<fetch::ExpertStore::Pin> pins_;    // of experts that need no read
   // As they were when the running step began.
   Stopwatch step_watch_;
   Bytes needed_before_ = 0, wasted_before_ = 0;

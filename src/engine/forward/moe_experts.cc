@@ -52,7 +52,10 @@ void MoeBlock::start_with_what_is_here(std::size_t layer, const Workspace& w) {
   for (const fetch::ExpertStore::Pin& pin : pins_)
     if (rows_.has(pin.id())) works_.push_back(work_of(pin.id(), &pin, inputs, w));
   compute_pinned(pins_, [&] { host_.compute_together(shared ? &*shared : nullptr, works_, w.host); });
-  for (const fetch::ExpertStore::Pin& pin : pins_) record(pin.id(), begin);
+  for (const fetch::ExpertStore::Pin& pin : pins_) {
+    record(pin.id(), begin);
+    if (rows_.has(pin.id())) computed_[rows_.slot(pin.id())] = 1;
+  }
   if (has_shared) gate_shared_experts(layer, 1, w);
 }
 
@@ -116,13 +119,18 @@ void MoeBlock::send_rows(const Workspace& w) {
   send();
 }
 
-void MoeBlock::start_device(std::size_t layer, std::size_t tokens, const Workspace& w) {
+void MoeBlock::start_device(std::size_t layer, Role norm, const Step& step, const Workspace& w) {
   if (device_ == nullptr) return;
+  const std::size_t tokens = step.tokens.size();
   given_.clear();
   device_->begin_event(
       {config_.sparse_index(static_cast<std::uint32_t>(layer)), *plan_, tokens, w.host.inputs()});
   for (const experts::DeviceUse& use : plan_->uses)
     if (device_->has(use.id)) compute_on_device(use.id, std::nullopt, tokens, w);
+  resident_given_ = given_.size();
+  const bool waits = waits_for_partial_state();
+  // The unit computes in order: behind what waits for a copy, the prediction would wait, too.
+  if (waits && !ops_.on_host()) look_ahead_partially(layer, norm, step, w);
   std::vector<fetch::ExpertStore::Pin> here;
   while (std::optional<fetch::ExpertStore::Pin> pin = store_.next_resident()) {
     const bool on_host = !rows_.has(pin->id()) || unit_of(pin->id()) == Unit::kHost;
@@ -133,7 +141,7 @@ void MoeBlock::start_device(std::size_t layer, std::size_t tokens, const Workspa
   };
   std::ranges::sort(here, {}, place);
   for (fetch::ExpertStore::Pin& pin : here) compute_expert(std::move(pin), tokens, w);
-  if (decider_->prefetches_to_device()) device_->prefetch(ahead_);
+  if (decider_->prefetches_to_device() && !waits) device_->prefetch(ahead_);
 }
 
 // Finds the damaged weights in the host's memory, where they may be, too, and names their place in a file.
@@ -159,6 +167,12 @@ void MoeBlock::compute_on_device(experts::ExpertId id, std::optional<fetch::Expe
   device_->compute(work, std::move(pin), w.host);
   given_.push_back(id);
   record(id, begin);
+}
+
+void MoeBlock::compute_resident(std::size_t tokens, const Workspace& w) {
+  if (device_ != nullptr) return device_->finish(resident_given_);
+  while (std::optional<fetch::ExpertStore::Pin> pin = store_.next_resident())
+    compute_expert(std::move(*pin), tokens, w);
 }
 
 void MoeBlock::compute_the_rest(std::size_t tokens, const Workspace& w) {
@@ -197,6 +211,7 @@ void MoeBlock::compute_expert(fetch::ExpertStore::Pin pin, std::size_t tokens, c
   const ArrangedInputs inputs = gather(id, tokens, w);
   const auto begin = now();
   compute_pinned({&pin, 1}, [&] { host_.compute(work_of(id, &pin, inputs, w), w.host); });
+  computed_[rows_.slot(id)] = 1;
   record(id, begin);
 }
 

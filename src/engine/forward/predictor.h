@@ -4,9 +4,12 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string_view>
 
 #include "engine/forward/dense/dense_weights.h"
+#include "engine/forward/models/models.h"
 #include "engine/forward/router_scores.h"
 #include "engine/forward/workspace.h"
 #include "engine/session/step.h"
@@ -23,6 +26,8 @@ namespace sluice::engine {
 // Or the next layer's router sees what this layer's router saw, or that and a measured mean difference.
 inline constexpr std::string_view kStream = "stream", kStreamAndLayer = "stream+layer", kGateInput = "raw",
                                   kGateInputAndResidual = "residual";
+// Or the layers up to the next sparse one are computed ahead, behind as much of this layer as is known.
+inline constexpr std::string_view kPartialState = "partial";
 
 // Thread-compatible.
 class Predictor {
@@ -37,6 +42,12 @@ class Predictor {
   virtual kernels::Floats inputs(const Workspace& w) const = 0;
 };
 
+// How the layers ahead of the running one are computed, and where: in WorkspaceBuffer::ahead().
+struct LayersAhead {
+  models::LayerForward forward;
+  const WorkspaceBuffer& workspace;
+};
+
 // What predictors compute with. All must outlive them.
 struct PredictorTools {
   kernels::Ops& ops;
@@ -44,6 +55,7 @@ struct PredictorTools {
   const DenseWeights& weights;
   RouterScores& scores;
   const experts::ResidualVectors* residual = nullptr;  // null: nobody has measured it
+  std::optional<LayersAhead> ahead = {};               // empty: none is computed ahead
 };
 
 // Each in a file of its own.
@@ -51,18 +63,31 @@ std::unique_ptr<Predictor> make_stream_predictor(const PredictorTools& tools);
 std::unique_ptr<Predictor> make_gate_input_predictor(const PredictorTools& tools);
 std::unique_ptr<Predictor> make_residual_predictor(const PredictorTools& tools);  // REQUIRES: a residual
 
+// Sees as much of the running layer as is known: the shared experts' output in w.branch, and some of the
+// rows of w.expert_rows, weighted, ascending by expert for each token. Uses no other of these rows.
+class PartialPredictor : public Predictor {
+ public:
+  // Before predict(). `row_count`: of w.expert_rows in all. The rows must live until predict() returns.
+  virtual void know(std::span<const kernels::op::WeightedRow> rows, std::size_t row_count) = 0;
+};
+std::unique_ptr<PartialPredictor> make_partial_predictor(
+    const PredictorTools& tools);  // REQUIRES: layers ahead
+
 // All that these tools can make. Thread-compatible.
 class Predictors {
  public:
   explicit Predictors(const PredictorTools& tools)
       : stream_(make_stream_predictor(tools)),
         gate_input_(make_gate_input_predictor(tools)),
-        residual_(tools.residual != nullptr ? make_residual_predictor(tools) : nullptr) {}
+        residual_(tools.residual != nullptr ? make_residual_predictor(tools) : nullptr),
+        partial_(tools.ahead ? make_partial_predictor(tools) : nullptr) {}
   bool has_residual() const { return residual_ != nullptr; }
-  Predictor& operator[](experts::PredictorKind kind);  // REQUIRES: neither kNone nor one that is not here
+  PartialPredictor* partial() { return partial_.get(); }  // null: it is not here
+  Predictor& operator[](experts::PredictorKind kind);     // REQUIRES: neither kNone nor one that is not here
 
  private:
   std::unique_ptr<Predictor> stream_, gate_input_, residual_;
+  std::unique_ptr<PartialPredictor> partial_;
 };
 
 // The layer that predictors predict. REQUIRES: a sparse layer behind `layer`.

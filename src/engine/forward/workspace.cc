@@ -135,7 +135,22 @@ void lay_out_experts(const model::ModelConfig& config, const WorkspaceShape& sha
   layout.both(t * config.moe.top_k * d, w.expert_rows, w.host.expert_rows);
 }
 
-// One workspace for each pass.
+// What layers ahead must not overwrite, once more for them.
+Workspace lay_out_ahead(const model::ModelConfig& config, const WorkspaceShape& shape, Workspace w,
+                        Layout& layout) {
+  const std::size_t t = shape.ahead_tokens, d = config.hidden;
+  w.hidden = layout.unit(t * d);
+  w.normed = layout.unit(t * d);
+  w.branch = layout.unit(t * d);
+  kernels::InputForms forms = shape.dense;
+  forms.add(codec::InputForm::kWords);
+  forms.each([&](codec::InputForm form) {
+    w.arranged[static_cast<std::size_t>(form)] = layout.unit(t * kernels::input_form(form).floats(d));
+  });
+  return w;
+}
+
+// One workspace for each pass, and perhaps that of layers ahead.
 std::vector<Workspace> lay_out(const model::ModelConfig& config, const WorkspaceShape& shape,
                                Layout& layout) {
   const std::size_t t = shape.tokens, d = config.hidden;
@@ -154,6 +169,7 @@ std::vector<Workspace> lay_out(const model::ModelConfig& config, const Workspace
     of_passes[pass].hidden = layout.unit(t * d);
     if (!shape.apart) of_passes[pass].host.hidden = kernels::host_floats(of_passes[pass].hidden);
   }
+  if (shape.ahead_tokens != 0) of_passes.push_back(lay_out_ahead(config, shape, w, layout));
   return of_passes;
 }
 

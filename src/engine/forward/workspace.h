@@ -30,6 +30,8 @@ struct WorkspaceShape {
   // Passes that may be open at a time. Each has a residual stream of its own; the rest is only used while a
   // pass runs, and all share it.
   std::size_t passes = 1;
+  // Most tokens of a step whose next layers are computed ahead (predictor_partial.h); 0: none are.
+  std::size_t ahead_tokens = 0;
 };
 
 // What the host computes with beside a step's dense part. Where the host computes that, too, numbers that
@@ -114,14 +116,17 @@ class WorkspaceBuffer {
   // apart.
   WorkspaceBuffer(const model::ModelConfig& config, const WorkspaceShape& shape,
                   device::Accountant& accountant, device::Memory* unit);
-  // `pass`: whose residual stream, below shape().passes.
+  // `pass`: whose residual stream, below shape().passes; or ahead().
   const Workspace& get(std::size_t pass = 0) const { return workspaces_[pass]; }
+  // Layers ahead of the running one have a stream, its normed rows and a branch of their own, for at most
+  // shape().ahead_tokens tokens. REQUIRES: that is not 0.
+  std::size_t ahead() const { return shape_.passes; }
   const WorkspaceShape& shape() const { return shape_; }
 
  private:
   device::HostBuffer buffer_;
   device::Block unit_;
-  std::vector<Workspace> workspaces_;  // by pass; they differ in `hidden`
+  std::vector<Workspace> workspaces_;  // by pass; they differ in `hidden`. Then that of layers ahead
   WorkspaceShape shape_;
 };
 

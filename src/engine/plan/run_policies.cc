@@ -23,6 +23,7 @@ experts::LayerPolicies make_policies(const PolicyPlan& plan, const model::MoeCon
        .placement = plan.placement,
        .scheduler = plan.scheduler,
        .prefetch = plan.prefetch,
+       .prefetch_config = {.alpha = plan.smoe.alpha},
        .whole_layers = plan.preset->whole_layers},
       sizes);
 }

@@ -36,7 +36,8 @@ class RoutingObserver {
   virtual void on_decisions(std::uint32_t /*sparse_layer*/, const experts::LayerDecision& /*decision*/) {}
   // Whether on_ahead is to be called. Predictions are then made for every layer, whatever is read ahead.
   virtual bool wants_ahead() const { return false; }
-  // A prediction of the next layer's scores, by each name of forward/predictor.h in turn.
+  // A prediction of the next layer's scores, by each name of forward/predictor.h in turn; by kPartialState
+  // only where a prefetch asks for it.
   virtual void on_ahead(std::string_view /*predictor*/, const experts::ScoresView& /*next*/) {}
 };
 

@@ -14,6 +14,7 @@ ExpertStatistics Statistics::total() const {
   sum.prefetch_used += decode.prefetch_used;
   sum.prefetch_vain += decode.prefetch_vain;
   sum.policy_s += decode.policy_s;
+  sum.predict_s += decode.predict_s;
   sum.moe_s += decode.moe_s;
   sum.demand_s += decode.demand_s;
   sum.device_wait_s += decode.device_wait_s;

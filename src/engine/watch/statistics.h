@@ -27,7 +27,8 @@ struct ExpertStatistics {
   std::array<std::uint64_t, 5> found{};
   experts::MissAccount slices;  // for experts in slices; otherwise empty
   double device_wait_s = 0;     // the host has nothing left to compute in an event, and waits for a device
-  double policy_s = 0;          // time to decide: residency, the order of reads, prefetching
+  double policy_s = 0;          // time to decide: residency, the order of reads, prefetching; of this …
+  double predict_s = 0;         // … the time to predict the scores of next layers
   double moe_s = 0;             // from a layer's router scores to the sum of its experts
   std::uint64_t steps = 0, tokens = 0;
   double seconds = 0;  // wall time of the forward steps

@@ -56,5 +56,7 @@ std::unique_ptr<Placement> make_beam_placement();
 std::unique_ptr<Placement> make_optimal_placement();
 std::unique_ptr<Placement> make_ratio_prefix_placement();
 std::unique_ptr<Placement> make_two_pointer_placement();
+std::unique_ptr<Placement> make_smoe_balance_placement();
+std::unique_ptr<Placement> make_smoe_balance_literal_placement();
 
 }  // namespace sluice::experts

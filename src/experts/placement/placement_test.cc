@@ -87,7 +87,7 @@ TEST(Placement, EveryOneKeepsToTheRulesOnRandomLayers) {
   std::mt19937_64 random(kSeed);
   std::map<std::string_view, std::unique_ptr<Placement>> all;
   for (const PlacementPolicy& policy : placement_policies()) all[policy.name] = policy.make();
-  ASSERT_EQ(all.size(), 10u);
+  ASSERT_EQ(all.size(), 12u);
   const std::set<std::string_view> single = {"cpu", "device", "layer-split", "threshold", "fiddler"};
   std::map<std::string_view, double> excess;  // over the least makespan
   std::size_t measured = 0;
@@ -140,6 +140,45 @@ TEST(Placement, EveryOneKeepsToTheRulesOnRandomLayers) {
 }
 
 // Many experts whose times differ by little have more partial splits than anyone would walk.
+// The link's copies against the host's work, what is on the device left out.
+double balance_of(const Layer& layer, std::uint32_t set) {
+  double link = 0, host = 0;
+  for (std::size_t i = 0; i < layer.size(); ++i) {
+    if (layer.there[i] != 0) continue;
+    (set >> i & 1) != 0 ? link += layer.transfer[i] : host += layer.host[i];
+  }
+  return std::max(link, host);
+}
+
+TEST(Placement, SmoesBalanceIsTheBestThereIsBetweenLinkAndHost) {
+  constexpr std::uint64_t kSeed = 98;
+  SCOPED_TRACE("seed " + std::to_string(kSeed));
+  std::mt19937_64 random(kSeed);
+  const auto balance = find_placement("smoe-balance").make(),
+             literal = find_placement("smoe-balance-literal").make();
+  int worse = 0;
+  for (int instance = 0; instance < 2000; ++instance) {
+    Layer layer = random_layer(random);
+    layer.slots.reset();
+    std::uint32_t there = 0;
+    for (std::size_t i = 0; i < layer.size(); ++i) there |= layer.there[i] != 0 ? 1u << i : 0;
+    double least = balance_of(layer, 0);
+    for (std::uint32_t set = 1; set < 1u << layer.size(); ++set)
+      least = std::min(least, balance_of(layer, set));
+    Assignment out;
+    balance->assign(layer.demand(), layer.costs(), out);
+    EXPECT_EQ(set_of(out) & there, there) << instance;
+    EXPECT_NEAR(balance_of(layer, set_of(out)), least, 1e-9) << instance;
+    literal->assign(layer.demand(), layer.costs(), out);
+    EXPECT_EQ(set_of(out) & there, there) << instance;
+    if (layer.loads(there) < std::ranges::count(layer.there, 0)) {
+      EXPECT_GT(layer.loads(set_of(out)), 0u) << "the first expert is always copied";
+    }
+    worse += balance_of(layer, set_of(out)) > least + 1e-9 ? 1 : 0;
+  }
+  EXPECT_GT(worse, 200);
+}
+
 TEST(Placement, TheOptimumGivesUpAndCounts) {
   std::mt19937_64 random(5);
   Layer layer;

@@ -35,6 +35,8 @@ std::string_view predictor_name(PredictorKind kind) {
       return "raw";
     case PredictorKind::kResidual:
       return "residual";
+    case PredictorKind::kPartial:
+      return "partial";
     case PredictorKind::kNone:
       break;
   }

@@ -85,6 +85,7 @@ TEST(ForecastPrefetch, EachWantsAPredictorOfItsOwn) {
   EXPECT_EQ(predictor_name(make_stream_prefetch({})->predictor()), "stream");
   EXPECT_EQ(predictor_name(make_raw_prefetch({})->predictor()), "raw");
   EXPECT_EQ(predictor_name(make_dali_residual_prefetch({})->predictor()), "residual");
+  EXPECT_EQ(predictor_name(make_smoe_partial_prefetch({})->predictor()), "partial");
 }
 
 // Experts by tokens that would choose them, then by the sum of the scores that all tokens give them, then by

@@ -26,9 +26,14 @@ enum class PredictorKind : std::uint8_t {
   kStream,     // the next layer's norm and router applied to the residual stream as it is now
   kGateInput,  // the next layer's router applied to what this layer's router saw
   kResidual,   // the same, with the mean difference of the two inputs added (residual.h)
+  // The next layer's attention, norm and router applied to the residual stream with what shared experts add,
+  // and those of the chosen experts that are in the nearest memory. Of decode steps alone: prompts use nearly
+  // all experts.
+  kPartial,
 };
-// The predictor's name in traces (docs/trace-format.md): "stream" "raw" "residual"; kNone has none.
+// The predictor's name in traces (docs/trace-format.md): "stream" "raw" "residual" "partial"; kNone has none.
 std::string_view predictor_name(PredictorKind kind);
+constexpr bool predicts_prompts(PredictorKind kind) { return kind != PredictorKind::kPartial; }
 
 constexpr std::uint32_t kAnyRequests = std::numeric_limits<std::uint32_t>::max();
 
@@ -77,6 +82,7 @@ struct PrefetchConfig {
   std::uint64_t seed = 0;  // for `random`
   // How often which expert followed which, in other text: for `stat`, which it must outlive.
   const ExpertTransitions* transitions = nullptr;
+  double alpha = 0.25;  // SmoeRules::alpha, for `smoe-partial`
 };
 
 std::unique_ptr<Prefetch> make_none_prefetch(const PrefetchConfig&);
@@ -86,6 +92,7 @@ std::unique_ptr<Prefetch> make_stream_prefetch(const PrefetchConfig&);
 std::unique_ptr<Prefetch> make_raw_prefetch(const PrefetchConfig&);
 std::unique_ptr<Prefetch> make_dali_residual_prefetch(const PrefetchConfig&);
 std::unique_ptr<Prefetch> make_stat_prefetch(const PrefetchConfig&);  // Error(kUsage) without transitions
+std::unique_ptr<Prefetch> make_smoe_partial_prefetch(const PrefetchConfig&);
 std::unique_ptr<Prefetch> make_random_prefetch(const PrefetchConfig&);
 
 }  // namespace sluice::experts

@@ -247,7 +247,7 @@ TEST(HybridReplay, SmoeChoosesByTheRecordedLogits) {
 TEST(HybridReplay, TheRungsOfSmoeFindMoreAndMore) {
   const RoutedSteps steps = with_logits(made_up(10));
   double last = 0;
-  for (const char* name : {"s-base", "s-ce", "s-er"}) {
+  for (const char* name : {"s-base", "s-ce", "s-er"}) {  // s-pre needs predictions
     const experts::DevicePreset& preset = experts::find_device_preset(name);
     const HybridResult found = replay_hybrid(steps, {.router = preset.router,
                                                      .placement = preset.placement,
@@ -259,7 +259,6 @@ TEST(HybridReplay, TheRungsOfSmoeFindMoreAndMore) {
     last = found.decode.counts.a_hit();
     EXPECT_EQ(found.decode.counts.loads == 0, preset.device_cache == "static-random") << name;
   }
-  for (const char* name : {"s-pre", "smoe"}) EXPECT_THROW(experts::find_device_preset(name), Error) << name;
 }
 
 // A model that limits its selection records other experts than the best ones.

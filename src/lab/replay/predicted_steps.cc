@@ -45,6 +45,7 @@ RoutedSteps read_predicted_steps(const std::string& path, PredictorKind kind, Ro
   const std::string raw(experts::predictor_name(PredictorKind::kGateInput)),
       name(experts::predictor_name(kind));
   const bool recorded = std::ranges::count(trace::open_trace(path)->header().ahead, name) > 0;
+  settings.predicts_prompts = experts::predicts_prompts(kind);
   if (kind != PredictorKind::kResidual || recorded) return read_with(path, name, settings, stop);
   RoutedSteps steps = read_with(path, raw, settings, stop);
   if (other.empty())

@@ -39,7 +39,9 @@ class Reader {
     RoutedLayer& layer = step_.layers[event.layer];
     append(event, settings_.predictor, layer);
     // Nothing is known of a layer without a record of that predictor.
-    if (event.layer > 0 && layer.predicted.size() != std::size_t{layer.tokens()} * steps_.experts)
+    const bool left_out = step_.prompt && !settings_.predicts_prompts;
+    if (event.layer > 0 && !left_out &&
+        layer.predicted.size() != std::size_t{layer.tokens()} * steps_.experts)
       steps_.predicted = false;
   }
 

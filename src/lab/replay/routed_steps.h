@@ -40,8 +40,9 @@ struct RoutedStep {
 
 struct RoutedSteps {
   std::uint32_t layers = 0, experts = 0, top_k = 0;
-  bool logits = false;     // all steps have logits
-  bool predicted = false;  // all layers behind the first have predicted logits
+  bool logits = false;  // all steps have logits
+  // All layers behind the first have predicted logits, but for prompts that the predictor leaves out.
+  bool predicted = false;
   std::vector<RoutedStep> steps;
   std::uint64_t prompts = 0;  // stretches of prompt steps
   std::uint64_t prompt_tokens = 0, decode_tokens = 0;
@@ -58,6 +59,7 @@ struct RoutedStepsSettings {
   std::uint32_t most_tokens = UINT32_MAX;  // from each sequence of such a trace; the others are left out
   // The predictor whose logits are kept (TraceHeader::ahead); empty, or not recorded: none.
   std::string predictor = {};
+  bool predicts_prompts = true;  // that one does
 };
 
 // Reads `trace` to its end; leaves out the last step of a trace that was cut off. Errors as

@@ -53,10 +53,11 @@ void add_hybrid_flags(Command& command, HybridFlags& flags) {
                   "The link carries no more than this (25GB/s), however fast the machine's is")
       ->group(group);
   command
-      .add_option(Setting::kPrefetch, &flags.prefetch,
-                  prefetches +
-                      "(default: the preset's). stream, raw and dali-residual need a trace made with " +
-                      Setting::kAhead + ", stat and dali-residual also " + Setting::kRanksOf)
+      .add_option(
+          Setting::kPrefetch, &flags.prefetch,
+          prefetches +
+              "(default: the preset's). stream, raw, dali-residual and smoe-partial need a trace made with " +
+              Setting::kAhead + ", stat and dali-residual also " + Setting::kRanksOf)
       ->group(group);
   command
       .add_option(Setting::kPrefetchSize, &flags.prefetch_size,

@@ -45,7 +45,7 @@ struct UnitEvent {
 //   release_host        before the host's store prepares the event
 //   begin_event
 //     compute, take     for each expert of the plan, in its order where the host's bytes allow
-//     prefetch          at most once
+//     finish, prefetch  at most once each
 //   finish_event, or abandon_event after an error
 class ComputeUnit {
  public:
@@ -62,6 +62,8 @@ class ComputeUnit {
   // finish_event().
   virtual void compute(const ExpertWork& work, std::optional<fetch::ExpertStore::Pin> pin,
                        const HostWorkspace& host) = 0;
+  // Waits until the rows of the first `count` computed experts of the event are in place.
+  virtual void finish(std::size_t /*count*/) {}
   // The host's pin of an expert that was computed without it: kept if a copy still reads what it pins.
   virtual void take(fetch::ExpertStore::Pin /*pin*/) {}
   // Experts that the next event may need, most useful first, in place of those of the event before: to be

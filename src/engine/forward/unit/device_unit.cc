@@ -215,6 +215,10 @@ void DeviceUnit::release_pins(fetch::ExpertStore& store) {
   while (store_.pins() > 0 && store.next_needs_pins()) store_.wait_for_a_pin();
 }
 
+void DeviceUnit::finish(std::size_t count) {
+  for (std::size_t i = 0; i < std::min(count, returned_.size()); ++i) returned_[i].event().wait();
+}
+
 void DeviceUnit::finish_event() {
   if (!needed_) return store_.finish_event();
   for (const auto* tickets : {&sent_, &returned_})

@@ -58,6 +58,7 @@ class DeviceUnit final : public ComputeUnit {
   bool gathers() const override { return true; }
   void compute(const ExpertWork& work, std::optional<fetch::ExpertStore::Pin> pin,
                const HostWorkspace& host) override;
+  void finish(std::size_t count) override;
   void take(fetch::ExpertStore::Pin pin) override { store_.keep_if_copied(std::move(pin)); }
   void prefetch(std::span<const experts::ExpertId> ids) override { store_.prefetch(ids); }
   void release_pins(fetch::ExpertStore& store) override;
