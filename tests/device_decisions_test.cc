@@ -187,6 +187,24 @@ TEST_F(DeviceDecisions, SmoeReplacesAlike) {
   EXPECT_GE(replaced_, 8);
 }
 
+// The last rungs of SMoE's ladder: what is predicted by the partial state depends on what is on the device,
+// and decides what will be there.
+TEST_F(DeviceDecisions, TheLadderOfSmoe) {
+  for (const int seed : {1, 2, 3})
+    for (const std::size_t batch : {std::size_t{1}, std::size_t{3}, std::size_t{16}}) {
+      const std::string preset = (static_cast<std::size_t>(seed) + batch) % 2 == 0 ? "smoe" : "s-pre";
+      expect_same({.model = kModel,
+                   .policies = " --device-slots 8 --preset " + preset,
+                   .host = " --cache lru --memory " + memory(64),
+                   .batch = batch,
+                   .seed = seed,
+                   .trace = " --ahead"});
+      const Json& row = replayed_.at("results").at(0);
+      EXPECT_GT(row.at("routing").at("substituted"), 0) << preset;
+      EXPECT_GT(row.at("decode").at("prefetch").at("used"), 0) << preset;
+    }
+}
+
 TEST_F(DeviceDecisions, WithEveryKindOfHost) {
   const std::string policies = " --device-cache workload-ema --placement ratio-prefix --device-slots 6";
   expect_same({.model = kModel, .policies = policies, .host = " --memory " + memory(30) + " --chunk 5"});

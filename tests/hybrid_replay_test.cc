@@ -225,8 +225,9 @@ TEST(HybridReplay, RefusesWhatCannotBe) {
   refused("--machine dali-3090 --device-slots 16 --preset s-er --device-cache lru",
           "sluice: --preset: this router looks at the scores of experts that were not chosen");
   for (const char* preset : {"smoe", "s-pre"})
-    refused(std::string("--machine dali-3090 --device-slots 16 --preset ") + preset,
-            std::string("found ") + preset + ", whose router is smoe");
+    refused(
+        std::string("--machine dali-3090 --device-slots 16 --preset ") + preset,
+        "the predictions \"partial\" of a trace that sluice trace --ahead --prefetch smoe-partial has made");
   refused("--machine dali-3090 --device-slots 16 --preset gpu-lru --router cumsum",
           "sluice: --router: a replay with a device takes the routing as it was recorded, or routes by smoe");
   refused("--machine dali-3090 --device-slots 16 --preset gpu-lru --alpha 0.2",

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/setting.h"
+#include "experts/named_policy.h"
 #include "lab/replay/logit_residual.h"
 
 namespace sluice::lab {
@@ -20,11 +21,16 @@ RoutedSteps read_with(const std::string& path, const std::string& predictor, Rou
   RoutedSteps steps;
   if (known) steps = read_routed_steps(*trace, settings, stop);
   if (steps.predicted) return steps;
+  // Predictions that depend on what is in memory are made by runs with that prefetch alone.
+  const experts::Named<experts::PrefetchPolicy> partial = "smoe-partial";
+  const std::string asked = predictor == experts::predictor_name(partial->predictor)
+                                ? " " + Setting::kPrefetch + " " + std::string(partial.name())
+                                : "";
   throw Error(ErrorKind::kUsage,
               "a prefetch follows what is predicted of each next layer, and this recorded routing lacks that")
       .in(path)
       .expected("the predictions \"" + predictor + "\" of a trace that sluice trace " + Setting::kAhead +
-                " has made")
+                asked + " has made")
       .found(trace->header().format == "trace" ? known ? "layers without them" : "a trace without them"
                                                : "a ." + trace->header().format + " trace, which has none")
       .fix("add " + Setting::kPrefetch + " none, or stat or random, which predict nothing");

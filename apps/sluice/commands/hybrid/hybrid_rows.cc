@@ -112,7 +112,7 @@ void set_prefetch(const NamedParts& named, const experts::DevicePreset* preset, 
       experts::usual_prefetch_size(named.prefetch.empty() ? preset : nullptr, experts);
   settings.prefetch = prefetch;
   settings.guards_prefetch = experts::guards_prefetch(preset);
-  settings.prefetch_size = static_cast<std::uint32_t>(flags.prefetch_size.value_or(usual));
+  settings.prefetch_size = std::min(static_cast<std::uint32_t>(flags.prefetch_size.value_or(usual)), experts);
   // An engine has a staging buffer more for each expert that it copies ahead.
   const bool ahead = prefetch.prefetches && row.machine->buffers != experts::kAnyBuffers;
   settings.buffers = row.machine->buffers + (ahead ? settings.prefetch_size : 0);
