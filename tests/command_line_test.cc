@@ -677,10 +677,10 @@ TEST(CommandLine, ErrorsSayWhatToDo) {
   expect_tells(1, "run " + with_config("d.sluice", "torch_dtype", "float32") + " --tokens 1",
                "d.sluice: a packed store is expected because of the name");
   expect_tells(2, "run '' -p a", "the argument after \"run\" is empty");
-  expect_tells(2, "detokenize " + kModel + " --tokens 1,999999",
-               "--tokens: token id 999999 is not in the vocabulary; expected 0 to 6399, found 999999; give "
-               "ids of this "
-               "model's tokenizer");
+  expect_tells(
+      2, "detokenize " + kModel + " --tokens 1,999999",
+      "--tokens: token id is out of range; expected 0 to 6399, found 999999; give ids of this model's "
+      "tokenizer");
   expect_tells(2, "run " + kModel + " --tokens 999999", "--tokens: token id is out of range");
   expect_tells(2, "forward " + kModel + " --tokens 999999 --out " + directory + "/o",
                "--tokens: token id is out of range");

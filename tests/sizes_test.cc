@@ -26,12 +26,12 @@ std::vector<std::string> lines_of(const std::string& text) {
 }
 
 // Functions as the formatter lays them out: the closing brace stands alone, below the first line of the head,
-// whose other lines are indented further. Members that a class defines are indented by two.
+// whose other lines are indented further. Blocks within functions are found, too, and are shorter than these.
 std::vector<Function> functions_of(const std::vector<std::string>& lines) {
   std::vector<Function> functions;
   for (std::size_t end = 0; end < lines.size(); ++end) {
     const std::size_t indent = lines[end].find_first_not_of(' ');
-    if ((indent != 0 && indent != 2) || lines[end].substr(indent) != "}") continue;
+    if (indent == std::string::npos || lines[end].substr(indent) != "}") continue;
     for (std::size_t head = end; head-- > 0;) {
       if (lines[head].find_first_not_of(' ') != indent || lines[head][indent] == '#') continue;
       functions.push_back({head + 1, end - head + 1});
@@ -43,13 +43,15 @@ std::vector<Function> functions_of(const std::vector<std::string>& lines) {
 
 TEST(Sizes, ALongFunctionIsSeen) {
   std::string text =
-      "namespace a {\nclass C {\n  int g() {\n    return 1;\n  }\n};\n\nint f(int x,\n      int y) {\n";
+      "namespace a {\nclass C {\n  struct D {\n    int g() {\n      return 1;\n    }\n  };\n};\n\nint f(int "
+      "x,\n"
+      "      int y) {\n";
   for (int i = 0; i < 60; ++i) text += "  x += y;\n";
   text += "}\n\n}  // namespace a\n";
   const std::vector<Function> found = functions_of(lines_of(text));
   ASSERT_EQ(found.size(), 2u);
   EXPECT_EQ(found[0].lines, 3u);
-  EXPECT_EQ(found[1].line, 8u);
+  EXPECT_EQ(found[1].line, 10u);
   EXPECT_EQ(found[1].lines, 63u);
 }
 

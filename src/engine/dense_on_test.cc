@@ -52,16 +52,8 @@ class DenseOnTest : public ::testing::TestWithParam<std::string> {
         golden_(read_json_file(kGoldens / (GetParam() + ".golden") / "golden.json")) {}
 
   EngineOptions options_of(const Case& one, bool device) const {
-    EngineOptions options;
-    options.memory = 256 * kMiB;
-    options.threads = 2;
-    options.math = one.math;
-    options.positions = 96;
-    options.encoder_positions = 64;
-    options.chunk = 5;
-    options.sequences = one.sequences;
+    EngineOptions options = engine_options(one.sequences, one.math);
     options.prefetch = one.prefetch;
-    options.fetch.io = fetch::IoMode::kBuffered;
     if (!device) return options;
     options.device = kUnpaced + ",threads=" + std::to_string(one.threads);
     options.device_slots = std::min(one.slots, model_.config.moe.experts);

@@ -127,7 +127,7 @@ class DeviceStress : public ::testing::TestWithParam<Case> {
   // The costs of a device that has work for both units, whatever this machine is like.
   static Profile made_up_costs(const EngineOptions& options) {
     Engine engine(*checkpoint_, *model_, resolve(options, *checkpoint_, *model_), kSequences);
-    expert_ = engine.report().experts.bytes_per_expert();
+    expert_ = engine.report().experts.facts().largest_resident;
     Profile profile = engine.report().profile.value();
     DeviceProfile& device = profile.device.value();
     device.host = {{1, {3e-3, 0}}, {16, {48e-3, 0}}};

@@ -149,19 +149,6 @@ class DeviceFor {
   DeviceUnit* unit_ = nullptr;
 };
 
-inline EngineOptions engine_options(std::size_t sequences, Math math) {
-  EngineOptions options;
-  options.memory = 256 * kMiB;
-  options.threads = 2;
-  options.math = math;
-  options.positions = 96;
-  options.encoder_positions = 64;
-  options.chunk = 5;
-  options.sequences = sequences;
-  options.fetch.io = fetch::IoMode::kBuffered;
-  return options;
-}
-
 class DeviceUnitTest : public ::testing::TestWithParam<std::string> {
  protected:
   DeviceUnitTest() : DeviceUnitTest(kModels / GetParam()) {}
@@ -179,7 +166,7 @@ class DeviceUnitTest : public ::testing::TestWithParam<std::string> {
     if (device != nullptr) hooks.second_unit = device->unit();
     if (device != nullptr) device->set_host(expert_bytes_, options);
     Engine engine(*checkpoint_, model_, resolve(options, *checkpoint_, model_), sequences, hooks);
-    expert_bytes_ = engine.report().experts.bytes_per_expert();
+    expert_bytes_ = engine.report().experts.facts().largest_resident;
     SharedSteps steps{.sequences = sequences};
     if (device != nullptr && device->has_faults()) {
       steps.prefilled = [&] { device->fails = true; };

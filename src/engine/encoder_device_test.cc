@@ -59,16 +59,9 @@ class EncoderDeviceTest : public ::testing::TestWithParam<std::string> {
 
   // Inputs have several chunks, and sequences share steps.
   EngineOptions options_of(unsigned threads) const {
-    EngineOptions options;
-    options.memory = 256 * kMiB;
+    EngineOptions options = engine_options(kSequences, Math::kF32);
     options.threads = threads;
-    options.math = Math::kF32;
-    options.positions = 96;
-    options.encoder_positions = 64;
-    options.chunk = 5;
-    options.sequences = kSequences;
     options.prefetch = "none";
-    options.fetch.io = fetch::IoMode::kBuffered;
     return options;
   }
 

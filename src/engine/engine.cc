@@ -93,7 +93,7 @@ void Engine::Impl::make_decider(experts::LayerPolicies policies) {
                                       .caches = cache_count(plan_, model_.config),
                                       .sparse_layers = model_.config.sparse_layers(),
                                       .top_k = model_.config.moe.top_k,
-                                      .whole_only = !experts_->split()},
+                                      .whole_only = !experts_->facts().split},
                                      pool_plan_, profile_, experts_->sizes());
   policies.costs = !profile_ ? experts_->assumed_costs()
                    : device_ ? profile_->device_costs()

@@ -40,7 +40,7 @@ bool has_format(const BudgetParts& parts, bool (*wanted)(const kernels::FormatRo
       return wanted(kernels::format_row(parts.kernels, format));
     });
   };
-  return any(parts.dense_formats) || any(parts.experts.formats());
+  return any(parts.dense_formats) || any(parts.experts.facts().formats);
 }
 
 Bytes dense_bytes(const BudgetParts& parts, DenseView dense) {
@@ -71,10 +71,10 @@ MemoryPlan memory_plan(const BudgetParts& parts, Bytes budget, DenseView dense) 
   needs.kv = parts.dense_there
                  ? 0
                  : kv_bytes(config, plan.cache_dtype, plan.sequences, plan.positions, plan.encoder_positions);
-  needs.least_staging = std::max(parts.experts.least_staging(),
+  needs.least_staging = std::max(parts.experts.staging_needs().least,
                                  parts.dense_there ? relative_bias_bytes(config, plan) : Bytes{0});
-  needs.staging_per_expert = parts.experts.staging_per_expert();
-  needs.expert_bytes = parts.experts.bytes_per_expert();
+  needs.staging_per_expert = parts.experts.staging_needs().per_expert;
+  needs.expert_bytes = parts.experts.facts().largest_resident;
   needs.experts = parts.model.experts.size();
   needs.top_k = config.moe.top_k;
   needs.sequences = plan.sequences;
@@ -105,7 +105,7 @@ DividedBudget divide_with_best_dense(const BudgetParts& parts, Bytes budget, Den
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kBudget) throw;
   }
-  const Bytes expert = std::max<Bytes>(parts.experts.bytes_per_expert(), 1);
+  const Bytes expert = std::max<Bytes>(parts.experts.facts().largest_resident, 1);
   question.packed = packed.dense;
   question.words = dense_bytes(parts, DenseView::kWords);
   question.words_fit = words.has_value();
@@ -137,7 +137,7 @@ Bytes least_kept_bytes(const BudgetParts& parts) {
   const PolicyPlan& policies = parts.plan.policies;
   experts::Parts least = policies.kept;
   if (policies.cache->sliced) least = experts::Part::kMsb;
-  if (policies.cache->pooled && parts.experts.split()) least = experts::Part::kExp;
+  if (policies.cache->pooled && parts.experts.facts().split) least = experts::Part::kExp;
   Bytes bytes = std::numeric_limits<Bytes>::max();
   for (const model::ExpertPieces& pieces : parts.model.experts)
     bytes = std::min(bytes, parts.experts.sizes().bytes(id_of(pieces)).of(least));
@@ -156,7 +156,7 @@ Bytes limited(const BudgetParts& parts, Bytes asked, Bytes room) {
             fmt::format("at least {}B{}", least, caches > 1 ? fmt::format(", for {} caches", caches) : ""))
         .found(fmt::format("{}B", asked))
         .fix("give more, or 0 to keep nothing");
-  const Bytes all = parts.model.experts.size() * parts.experts.bytes_per_expert();
+  const Bytes all = parts.model.experts.size() * parts.experts.facts().largest_resident;
   if (exactly && room < std::min(asked, all)) {
     const ComparedBytes sizes = compared_bytes(asked, room);
     throw Error(ErrorKind::kBudget, "the memory budget leaves less for experts than was asked for")
@@ -180,7 +180,7 @@ void check_formats(const BudgetParts& parts) {
             .fix("use a newer version of Sluice");
   };
   check(parts.dense_formats);
-  check(parts.experts.formats());
+  check(parts.experts.facts().formats);
 }
 
 WorkspaceShape workspace_shape(const BudgetParts& parts, std::size_t chunk) {
@@ -192,7 +192,7 @@ WorkspaceShape workspace_shape(const BudgetParts& parts, std::size_t chunk) {
           .threads = parts.dense_there ? plan.device->spec.threads : parts.kernels.pool->threads(),
           .apart = parts.dense_there,
           .dense = kernels::input_forms_of(parts.dense_formats),
-          .experts = kernels::input_forms_of(parts.experts.formats()),
+          .experts = kernels::input_forms_of(parts.experts.facts().formats),
           .draws = plan.draws,
           .passes = 1 + plan.suspended_passes,
           .ahead_tokens = computes_layers_ahead(plan) ? std::min(plan.sequences, chunk) : 0};
@@ -204,7 +204,7 @@ kernels::ScratchShape scratch_shape(const BudgetParts& parts, DenseView dense, s
   shape.columns = widest_columns(parts.model.config);
   shape.coded = parts.checkpoint.slices().has_value();
   shape.packed =
-      (parts.experts.can_be_packed() && !parts.model.experts.empty()) ||
+      (parts.experts.facts().can_be_packed && !parts.model.experts.empty()) ||
       (dense == DenseView::kPacked && DenseWeights::either_way_bytes(parts.checkpoint, parts.model) > 0);
   shape.wide = parts.kernels.rounds() && has_format(parts, [](const kernels::FormatRow& row) {
                  return row.format->words && row.driver->widens;
@@ -229,7 +229,7 @@ DividedBudget divide_budget(const BudgetParts& parts, Bytes budget, const Profil
   DividedBudget divided = divide_with_dense(parts, budget, profile);
   Bytes& room = divided.memory.experts;
   if (parts.plan.cache_bytes) room = limited(parts, *parts.plan.cache_bytes, room);
-  divided.all_experts_fit = room >= parts.model.experts.size() * parts.experts.bytes_per_expert();
+  divided.all_experts_fit = room >= parts.model.experts.size() * parts.experts.facts().largest_resident;
   return divided;
 }
 

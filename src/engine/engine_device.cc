@@ -80,7 +80,7 @@ EngineDevice::EngineDevice(const EnginePlan& plan, const UnitParts& parts, const
       popularity_(plan.device->popularity),
       memory_(plan_of(*plan.device, needs)) {
   check_popularity(*plan.device, layers_, experts_);
-  check_speed(spec_, parts.store.bytes_per_expert());
+  check_speed(spec_, parts.store.facts().largest_resident);
   device::EmulatedOptions options;
   options.spec = spec_;
   options.memory = memory_.budget;

@@ -40,7 +40,7 @@ void Engine::Impl::divide_for(experts::TierChoice tiers) {
   tiers_ = tiers;
   // Making words first would take longer on any machine; but what a device gives back is kept as it comes.
   const bool as_kept = tiers.tiers == experts::Tiers::kExclusive && plan_.keep == Keep::kFull;
-  experts_->compute_packed(experts_->can_be_packed() && !as_kept);
+  experts_->compute_packed(experts_->facts().can_be_packed && !as_kept);
   divide();
 }
 
@@ -50,7 +50,7 @@ void Engine::Impl::divide_by_tiers() {
   divide_for({});
   if (!plan_.device) return;
   tiers_ = usual_tiers();
-  if (tiers_.tiers == experts::Tiers::kInclusive || !experts_->can_be_packed()) return;
+  if (tiers_.tiers == experts::Tiers::kInclusive || !experts_->facts().can_be_packed) return;
   try {
     divide_for(tiers_);
   } catch (const Error& error) {

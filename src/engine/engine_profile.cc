@@ -38,13 +38,13 @@ void check_device(const Profile& profile, const EngineDevice& device, std::strin
 }  // namespace
 
 const Profile* Engine::Impl::given_profile() const {
-  if (experts_->sliced() || !plan_.profile || model_.experts.empty()) return nullptr;
+  if (experts_->facts().sliced || !plan_.profile || model_.experts.empty()) return nullptr;
   const bool fit = fits(*plan_.profile, profiled_model(checkpoint_, model_, *experts_), machine());
   return fit ? &*plan_.profile : nullptr;
 }
 
 void Engine::Impl::make_profile() {
-  if (experts_->sliced()) return;  // no policy for slices uses costs
+  if (experts_->facts().sliced) return;  // no policy for slices uses costs
   const bool needed =
       policies_->cache->pooled || policies_->scheduler->by_costs || plan_.profile || plan_.device;
   if (model_.experts.empty() || !needed) return;
@@ -57,7 +57,7 @@ void Engine::Impl::make_profile() {
     profile_ = plan_.profile;
   } else {
     // A short measurement: reads a small part of the experts; of a small model more.
-    const Bytes part = model_.experts.size() * experts_->bytes_per_expert() / 64;
+    const Bytes part = model_.experts.size() * experts_->facts().largest_resident / 64;
     const MeasureOptions options{.repeats = kStartRepeats,
                                  .seed = plan_.seed,
                                  .sample_bytes = std::clamp(part, 4 * kMiB, 32 * kMiB),
@@ -83,7 +83,7 @@ ProfiledMachine Engine::Impl::machine() const {
 }
 
 Profile Engine::Impl::measure(const MeasureOptions& options) {
-  if (experts_->sliced())
+  if (experts_->facts().sliced)
     throw Error(ErrorKind::kUnsupported,
                 "costs of experts in slices are not measured: no policy plans with them")
         .in(checkpoint_.path())

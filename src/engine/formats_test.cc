@@ -8,6 +8,7 @@
 #include <map>
 #include <random>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "base/error.h"
@@ -21,6 +22,8 @@
 #include "kernels/products/format_kernels.h"
 #include "model/architecture.h"
 #include "model/pack_plan.h"
+#include "store/pack/format_store.h"
+#include "store/source/store_checkpoint.h"
 
 namespace sluice::engine {
 namespace {
@@ -111,12 +114,46 @@ class ToyCheckpoint final : public store::Checkpoint {
   std::string files_directory() const override { return path_; }
   void check_files() const override {}
 
+  // The same as a store, with the directory that it might have been packed from. Returns the store's path.
+  std::string write_store(const std::string& directory) const {
+    store::testing::FormatModel model{.dense = {}, .experts = {}, .config = std::string(kConfig)};
+    for (const store::TensorInfo& tensor : tensors_)
+      if (tensor.name.find(".experts.") == std::string::npos)
+        model.dense.push_back({tensor.name, "F32", tensor.shape, plane(tensor.name, 0)});
+    for (const model::ExpertPieces& expert : model::describe_model(*this).experts) {
+      store::testing::FormatExpert& stored = model.experts.emplace_back(expert.layer, expert.index);
+      for (const store::Piece& one : expert.all()) stored.matrices.push_back(matrix(one.tensor));
+    }
+    write_format_store(directory + "/source", directory + "/toys.sluice", model, codec::testing::kToys);
+    return directory + "/toys.sluice";
+  }
+
   // Offset of the first byte of a plane in the one file.
   Bytes offset(const std::string& tensor, std::size_t plane) const {
     return pieces_.at(tensor).planes[plane].extent.offset;
   }
 
  private:
+  std::string plane(const std::string& tensor, std::size_t plane) const {
+    const store::Extent& extent = pieces_.at(tensor).planes[plane].extent;
+    return bytes_.substr(extent.offset, extent.length);
+  }
+  // The first plane has the tensor's name.
+  store::testing::FormatMatrix matrix(const std::string& tensor) const {
+    const store::StoredPiece& piece = pieces_.at(tensor);
+    store::testing::FormatMatrix matrix{piece.format, piece.shape, {}};
+    for (std::size_t i = 0; i < piece.plane_count(); ++i) {
+      const std::string bytes = plane(tensor, i);
+      if (piece.raw())
+        matrix.planes.push_back({tensor, "F32", {piece.shape.rows, piece.shape.columns}, bytes});
+      else if (i == 0)
+        matrix.planes.push_back({tensor, "U8", {piece.shape.rows, bytes.size() / piece.shape.rows}, bytes});
+      else
+        matrix.planes.push_back({tensor + ".scales", "U8", {bytes.size()}, bytes});
+    }
+    return matrix;
+  }
+
   static std::vector<float> numbers(std::mt19937_64& random, const model::TensorSpec& spec) {
     std::uint64_t count = 1;
     for (const std::uint64_t dimension : spec.shape) count *= dimension;
@@ -246,6 +283,30 @@ TEST_F(ToyModel, HasTheSameBitsAtEveryBudgetWhereTheMachineRounds) {
   EngineOptions little = all;
   little.memory = Engine(toys, model, resolve(all, toys, model)).report().memory.minimum + 512 * kKiB;
   EXPECT_TRUE(same_bits(logits(toys, little), expected));
+}
+
+// A store of the same matrices, which is opened, checked and described as any other.
+TEST_F(ToyModel, HasTheSameBitsFromAStoreAtEveryBudget) {
+  const ToyCheckpoint toys(scratch_.path(), Experts::kToys);
+  const EngineOptions all = options(Math::kF32);
+  const std::string path = toys.write_store(scratch_.path());
+  const auto stored = store::open_store_checkpoint(path, codec::testing::kToys);
+  const model::Model model = model::describe_model(toys), same = model::describe_model(*stored);
+  EXPECT_EQ(stored->tensors().size(), toys.tensors().size())
+      << "planes of scales are no tensors of the model";
+  const auto run = [&](const store::Checkpoint& checkpoint, const model::Model& of, Bytes memory) {
+    EngineOptions own = all;
+    own.memory = memory;
+    Engine engine(checkpoint, of, resolve(own, checkpoint, of));
+    std::vector<float> found = logits(engine);
+    return std::tuple(found, engine.report().memory.minimum, engine.report().experts.counters().demand_reads);
+  };
+  const auto [expected, minimum, reads] = run(toys, model, kGiB);
+  const auto [whole, least, few] = run(*stored, same, kGiB);
+  EXPECT_TRUE(same_bits(whole, expected));
+  const auto [tight, unused, many] = run(*stored, same, least + 512 * kKiB);
+  EXPECT_TRUE(same_bits(tight, expected));
+  EXPECT_GT(many, few) << "some expert was read again";
 }
 
 TEST_F(ToyModel, IsSmallerThanItsWords) {

@@ -111,7 +111,7 @@ TEST(MeasureDevice, ExpertsAreInTheViewThatIsComputedWith) {
     const auto as_packed =
         Opened(store).engine(kUnpaced, {}, [](EngineOptions& options) { options.keep = Keep::kPacked; });
     const Profile other = *as_packed->report().profile;
-    ASSERT_TRUE(as_packed->report().experts.can_be_packed());
+    ASSERT_TRUE(as_packed->report().experts.facts().can_be_packed);
     EXPECT_EQ(other.device->view, "packed");
     EXPECT_LE(other.device->expert, packed);  // which is that of the largest
     EXPECT_GT(other.device->expert, packed * 9 / 10);

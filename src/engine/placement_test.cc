@@ -103,15 +103,7 @@ class PlacementTest : public ::testing::TestWithParam<std::string> {
   // Prompts of `sequences` sequences, in chunks, and some decode steps of all of them together.
   Outcome run(std::size_t sequences, Math math, bool second_unit) const {
     Outcome run;
-    EngineOptions options;
-    options.memory = 256 * kMiB;
-    options.threads = 2;
-    options.math = math;
-    options.positions = 96;
-    options.encoder_positions = 64;
-    options.chunk = 5;
-    options.sequences = sequences;
-    options.fetch.io = fetch::IoMode::kBuffered;
+    const EngineOptions options = engine_options(sequences, math);
     EngineHooks hooks;
     if (second_unit)
       hooks.second_unit.emplace(SecondUnit{

@@ -16,6 +16,20 @@
 
 namespace sluice::engine {
 
+// Options of an engine that computes them.
+inline EngineOptions engine_options(std::size_t sequences, Math math) {
+  EngineOptions options;
+  options.memory = 256 * kMiB;
+  options.threads = 2;
+  options.math = math;
+  options.positions = 96;
+  options.encoder_positions = 64;
+  options.chunk = 5;
+  options.sequences = sequences;
+  options.fetch.io = fetch::IoMode::kBuffered;
+  return options;
+}
+
 struct SharedSteps {
   std::size_t sequences = 1;
   std::function<void()> prefilled = nullptr;  // called between prompts and decode steps

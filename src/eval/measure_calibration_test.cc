@@ -12,13 +12,13 @@
 
 #include "base/error.h"
 #include "base/error_of.h"
-#include "base/files/file.h"
 #include "base/setting.h"
 #include "engine/engine.h"
 #include "engine/plan/calibration.h"
 #include "engine/plan/engine_plan.h"
 #include "engine/run_report.h"
 #include "engine/watch/statistics.h"
+#include "eval/bundled_fixture.h"
 #include "experts/layer_decider.h"
 #include "experts/routing/miss_constraint.h"
 #include "model/architecture.h"
@@ -26,7 +26,6 @@
 #include "model/pack_plan.h"
 #include "store/pack/testing.h"
 #include "store/source/open_checkpoint.h"
-#include "tokenizer/store_tokenizer.h"
 
 namespace sluice::eval {
 namespace {
@@ -41,8 +40,7 @@ using experts::PrecisionMode;
 using sluice::testing::error_of;
 using store::testing::TempDirectory;
 using ::testing::HasSubstr;
-
-const std::string kFable = SLUICE_SOURCE_DIR "/models/fable-moe-18m";
+using testing::kFable;
 
 struct Opened {
   explicit Opened(const std::string& path)
@@ -113,8 +111,7 @@ class Contract : public ::testing::Test {
     store::pack(kFable, *scratch_ / "m.sluice", model::pack_plan(*store::open_checkpoint(kFable)), options);
     exact_ = std::make_unique<Opened>(kFable);
     sliced_ = std::make_unique<Opened>(*scratch_ / "m.sluice");
-    const auto tokenizer = tokenizer::load_tokenizer_of(*exact_->checkpoint);
-    tokens_ = tokenizer->encode(read_text_file(kFable + "/eval.txt", kMiB), tokenizer::AddSpecial::kNo);
+    tokens_ = testing::fable_tokens(*exact_->checkpoint);
     CalibrateOptions calibrate;
     calibrate.engine = engine_options();
     calibrate.windows = kWindows;
@@ -133,15 +130,7 @@ class Contract : public ::testing::Test {
     scratch_.reset();
   }
 
-  static EngineOptions engine_options() {
-    EngineOptions options;
-    options.memory = 256 * kMiB;
-    options.threads = 2;
-    options.positions = kWindows.window;
-    options.chunk = 64;
-    options.fetch.io = fetch::IoMode::kBuffered;
-    return options;
-  }
+  static EngineOptions engine_options() { return testing::options_for(kWindows); }
 
   static constexpr SteppedWindows kWindows{128, 32};
   static std::unique_ptr<TempDirectory> scratch_;

@@ -12,16 +12,15 @@
 
 #include "base/error.h"
 #include "base/error_of.h"
-#include "base/files/file.h"
 #include "base/setting.h"
 #include "engine/engine.h"
 #include "engine/forward/predictor.h"
 #include "engine/plan/engine_plan.h"
 #include "engine/session/sequence.h"
 #include "engine/watch/routing_observer.h"
+#include "eval/bundled_fixture.h"
 #include "model/architecture.h"
 #include "store/source/open_checkpoint.h"
-#include "tokenizer/store_tokenizer.h"
 
 namespace sluice::eval {
 namespace {
@@ -31,7 +30,6 @@ using sluice::testing::error_of;
 using ::testing::HasSubstr;
 
 constexpr std::size_t kWindow = 50, kWindows = 10;
-const std::string kFable = SLUICE_SOURCE_DIR "/models/fable-moe-18m";
 
 // Remembers the logits of each layer, and those that were predicted for it.
 class LogitObserver final : public engine::RoutingObserver {
@@ -55,10 +53,9 @@ class LogitObserver final : public engine::RoutingObserver {
 
 class ResidualTest : public ::testing::Test {
  protected:
-  ResidualTest() : checkpoint_(store::open_checkpoint(kFable)), model_(model::describe_model(*checkpoint_)) {
-    const auto tokenizer = tokenizer::load_tokenizer_of(*checkpoint_);
-    tokens_ = tokenizer->encode(read_text_file(kFable + "/eval.txt", kMiB).substr(0, 6000),
-                                tokenizer::AddSpecial::kNo);
+  ResidualTest()
+      : checkpoint_(store::open_checkpoint(testing::kFable)), model_(model::describe_model(*checkpoint_)) {
+    tokens_ = testing::fable_tokens(*checkpoint_, 6000);
     EXPECT_GE(tokens_.size(), kWindow * kWindows);
     tokens_.resize(std::min(tokens_.size(), kWindow * kWindows + 7));
   }

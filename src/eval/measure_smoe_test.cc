@@ -13,16 +13,15 @@
 
 #include "base/error.h"
 #include "base/error_of.h"
-#include "base/files/file.h"
 #include "base/files/scratch_directory.h"
 #include "engine/engine.h"
 #include "engine/plan/engine_plan.h"
 #include "engine/run_report.h"
 #include "engine/watch/statistics.h"
+#include "eval/bundled_fixture.h"
 #include "experts/layer_decider.h"
 #include "model/architecture.h"
 #include "store/source/open_checkpoint.h"
-#include "tokenizer/store_tokenizer.h"
 
 namespace sluice::eval {
 namespace {
@@ -34,30 +33,19 @@ using engine::SmoePoint;
 using sluice::testing::error_of;
 using ::testing::HasSubstr;
 
-const std::string kBundled = SLUICE_SOURCE_DIR "/models/fable-moe-18m";
-
 class SmoeLoss : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    checkpoint_ = store::open_checkpoint(kBundled);
+    checkpoint_ = store::open_checkpoint(testing::kFable);
     model_ = std::make_unique<model::Model>(model::describe_model(*checkpoint_));
-    const auto tokenizer = tokenizer::load_tokenizer_of(*checkpoint_);
-    tokens_ = tokenizer->encode(read_text_file(kBundled + "/eval.txt", kMiB), tokenizer::AddSpecial::kNo);
+    tokens_ = testing::fable_tokens(*checkpoint_);
   }
   static void TearDownTestSuite() {
     model_.reset();
     checkpoint_.reset();
   }
 
-  static EngineOptions engine_options() {
-    EngineOptions options;
-    options.memory = 256 * kMiB;
-    options.threads = 2;
-    options.positions = kWindows.window;
-    options.chunk = 64;
-    options.fetch.io = fetch::IoMode::kBuffered;
-    return options;
-  }
+  static EngineOptions engine_options() { return testing::options_for(kWindows); }
   static MeasureSmoeOptions measure_options() {
     MeasureSmoeOptions options;
     options.engine = engine_options();

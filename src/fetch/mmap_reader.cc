@@ -15,7 +15,8 @@
 namespace sluice::fetch {
 namespace {
 
-// Volatile: the compiler sees no reader between the two stores around a copy.
+// One pointer a thread: a fault is the copy's of the thread in which it happens. Volatile: the compiler sees
+// no reader between the two stores around a copy.
 thread_local sigjmp_buf* volatile fault_target = nullptr;
 
 // The handler that ours replaces; set before ours is installed.

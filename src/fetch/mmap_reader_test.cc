@@ -86,7 +86,7 @@ TEST(MmapReader, AFileThatIsCutDuringAReadIsAnError) {
   EXPECT_EQ(handler(), before) << "what was there is set back";
 }
 
-thread_local sigjmp_buf* volatile target = nullptr;
+thread_local sigjmp_buf* volatile target = nullptr;  // as fault_target of mmap_reader.cc
 std::atomic<int> handled = 0;
 
 void on_other_fault(int) {

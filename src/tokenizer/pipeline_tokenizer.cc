@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/setting.h"
 #include "tokenizer/compiled_tokenizer.h"
 #include "tokenizer/json/component_json.h"
 #include "tokenizer/text/text_check.h"
@@ -138,7 +139,8 @@ class PipelineTokenizer final : public Tokenizer {
   std::optional<std::string_view> shown_text_of(TokenId id) const {
     if (const AddedToken* added = parts_.added.find(id)) return added->shown;
     if (const auto content = parts_.vocabulary().content(id)) return *content;
-    check_id(id, std::max(vocab_size(), static_cast<std::size_t>(parts_.model_vocab)));
+    check_ids({&id, 1}, std::max(vocab_size(), static_cast<std::size_t>(parts_.model_vocab)),
+              Setting::kTokens, ErrorKind::kUsage);
     return std::nullopt;
   }
 

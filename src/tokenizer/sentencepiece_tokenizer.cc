@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/setting.h"
 #include "tokenizer/bpe/bpe_builder.h"
 #include "tokenizer/compiled_tokenizer.h"
 #include "tokenizer/sentencepiece/score_bpe.h"
@@ -140,7 +141,9 @@ class SentencePieceTokenizer final : public Tokenizer {
       if (id < 0 || id >= model_.size()) {
         const AddedToken* added = tokenizer_.added_.find(id);
         if (added == nullptr) {
-          check_id(id, std::max(tokenizer_.vocab_size(), static_cast<std::size_t>(tokenizer_.model_vocab_)));
+          check_ids({&id, 1},
+                    std::max(tokenizer_.vocab_size(), static_cast<std::size_t>(tokenizer_.model_vocab_)),
+                    Setting::kTokens, ErrorKind::kUsage);
           return out;  // a row of the vocabulary without a token
         }
         end_bytes(out);

@@ -20,7 +20,6 @@
 #include "flags/output_path.h"
 #include "model/architecture.h"
 #include "model/config.h"
-#include "model/token_ids.h"
 #include "report/device_report.h"
 #include "report/memory_report.h"
 #include "report/run_json.h"
@@ -31,6 +30,7 @@
 #include "streams/interrupt.h"
 #include "streams/standard_error.h"
 #include "streams/standard_output.h"
+#include "tokenizer/text/text_check.h"
 
 namespace sluice::app {
 namespace {
@@ -111,7 +111,7 @@ void forward(const Options& options) {
   const std::size_t context = context_tokens(flags, open.model);
   for (const auto& [list, setting] :
        {std::pair(&tokens, Setting::kTokens), std::pair(&encoder_tokens, Setting::kEncoderTokens)}) {
-    model::check_token_ids(*list, open.model.config.vocab, setting, ErrorKind::kUsage);
+    tokenizer::check_ids(*list, open.model.config.vocab, setting, ErrorKind::kUsage);
     if (list->size() > context)
       throw Error(ErrorKind::kInvalid, "there are more tokens than the context holds")
           .in(setting)

@@ -8,11 +8,11 @@
 #include "base/setting.h"
 #include "flags/command_line.h"
 #include "model/architecture.h"
-#include "model/token_ids.h"
 #include "setup/open_model.h"
 #include "setup/open_tokenizer.h"
 #include "setup/token_input.h"
 #include "streams/standard_error.h"
+#include "tokenizer/text/text_check.h"
 
 namespace sluice::app {
 
@@ -63,8 +63,8 @@ std::vector<std::vector<tokenizer::TokenId>> prompt_tokens(const PromptFlags& fl
                           : !flags.prompts.empty() ? Setting::kPrompt
                                                    : Setting::kFile;
   for (const std::vector<tokenizer::TokenId>& prompt : prompts)
-    model::check_token_ids(prompt, open.model.config.vocab, setting,
-                           setting == Setting::kTokens ? ErrorKind::kUsage : ErrorKind::kInvalid);
+    tokenizer::check_ids(prompt, open.model.config.vocab, setting,
+                         setting == Setting::kTokens ? ErrorKind::kUsage : ErrorKind::kInvalid);
   return prompts;
 }
 

@@ -40,7 +40,7 @@ struct Worker {
   const void* pool = nullptr;
   unsigned number = 0;
 };
-thread_local Worker this_worker;
+thread_local Worker this_worker;  // a pointer and a number: which worker the calling thread is
 
 // Waits at most kSpin for `ready`.
 template <class Ready>

@@ -18,6 +18,8 @@ namespace {
       .fix(kDamagedStore);
 }
 
+// Kept by each thread that decodes, so that decoding allocates nothing: at most what a group of the widest
+// matrix takes, 24 bytes a column. `process` of a memory plan has room for it (engine/plan/memory_plan.cc).
 std::span<std::byte> scratch(std::uint64_t blocks) {
   thread_local std::vector<std::byte> memory;
   const std::size_t bytes = native_scratch_bytes(blocks);
@@ -62,6 +64,8 @@ void PlaneDecoder::each_group(ChunkKind kind, std::span<const std::byte> stored,
 
 void PlaneDecoder::check(ChunkKind kind, std::span<const std::byte> stored, TileShape tiles,
                          std::uint64_t exponents) const {
+  // What is decoded only to be checked: at most a group of the widest matrix, or a largest chunk that is not
+  // in groups. Commands that check a store count it for each of their threads (store/check/verify.cc).
   thread_local std::vector<std::byte> unused;
   const auto room_for = [&](std::uint64_t bytes) {
     if (unused.size() < bytes) unused.resize(bytes);

@@ -6,7 +6,7 @@
 #include "base/setting.h"
 #include "base/stopwatch.h"
 #include "engine/session/chunks.h"
-#include "model/token_ids.h"
+#include "tokenizer/text/text_check.h"
 
 namespace sluice::engine {
 namespace {
@@ -64,7 +64,7 @@ class Input {
 bool encode_input(const ForwardParts& parts, const models::EncoderForward& encoder, Sequence& sequence,
                   std::span<const tokenizer::TokenId> tokens, const std::function<bool()>& go_on) {
   SLUICE_CHECK(!tokens.empty() && sequence.length() == 0);
-  model::check_token_ids(tokens, parts.config.vocab, "tokens");
+  tokenizer::check_ids(tokens, parts.config.vocab, "tokens");
   if (tokens.size() > sequence.encoder_positions())
     throw Error(ErrorKind::kInvalid, "the encoder's input is longer than the context that was reserved")
         .in(Setting::kContext)

@@ -119,7 +119,7 @@ fetch::PlacedExpert ExpertSamples::place(const ExpertSample& sample, bool from_p
 }
 
 void fill_sample_inputs(const MeasureTools& tools, std::size_t tokens) {
-  kernels::input_forms_of(tools.experts.formats()).each([&](codec::InputForm form) {
+  kernels::input_forms_of(tools.experts.facts().formats).each([&](codec::InputForm form) {
     std::fill_n(tools.workspace.get().host.arranged[static_cast<std::size_t>(form)],
                 tokens * kernels::input_form(form).floats(tools.model.config.hidden), 0.01f);
   });

@@ -118,7 +118,7 @@ Profile measure_profile(const MeasureTools& tools, const ProfiledMachine& machin
       const std::size_t tokens = token_counts[i];
       fill_sample_inputs(tools, tokens);
       p[i].push_back(compute_seconds(tools, samples, tokens, false));
-      if (tokens == 1 && tools.experts.can_be_packed())
+      if (tokens == 1 && tools.experts.facts().can_be_packed)
         p_packed.push_back(compute_seconds(tools, samples, tokens, true));
     }
   }

@@ -28,7 +28,7 @@ MoeBlock::MoeBlock(kernels::Ops& ops, const kernels::Context& host, const model:
       weights_(weights),
       store_(store),
       statistics_(statistics),
-      input_forms_(kernels::input_forms_of(store.formats())),
+      input_forms_(kernels::input_forms_of(store.facts().formats)),
       scores_(ops, host, config, weights),
       predictors_({ops, config, weights, scores_, residual, ahead}),
       input_prediction_(config.sparse_layers(), config.hidden),

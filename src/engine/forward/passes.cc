@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/setting.h"
 #include "engine/session/sequence.h"
-#include "model/token_ids.h"
+#include "tokenizer/text/text_check.h"
 
 namespace sluice::engine {
 
@@ -17,7 +17,7 @@ Passes::Passes(const ForwardParts& parts, const models::LayerForward& forward)
 void Passes::check(const Step& step) const {
   SLUICE_CHECK(!step.tokens.empty() && step.tokens.size() <= parts_.chunk,
                fmt::format("{} tokens in a step of {}", step.tokens.size(), parts_.chunk));
-  model::check_token_ids(step.tokens, parts_.config.vocab, "tokens");
+  tokenizer::check_ids(step.tokens, parts_.config.vocab, "tokens");
   for (const SequenceSpan& span : step.spans) {
     const Sequence& sequence = *span.sequence;
     if (sequence.length() + span.tokens > sequence.positions())

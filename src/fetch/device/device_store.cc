@@ -32,8 +32,8 @@ DeviceStore::~DeviceStore() {
 }
 
 Bytes DeviceStore::buffer_bytes(const ExpertStore& host, bool packed) {
-  const Bytes words = packed ? 0 : host.bytes_per_expert();
-  return DeviceView::buffer_bytes(std::max(words, host.largest_read()));
+  const Bytes words = packed ? 0 : host.facts().largest_resident;
+  return DeviceView::buffer_bytes(std::max(words, host.facts().largest_read));
 }
 
 void DeviceStore::release_host(const experts::EventOutcome& host, const experts::DevicePlan& plan) {
@@ -127,7 +127,7 @@ void DeviceStore::finish_update(ExpertId id) {
 
 bool DeviceStore::has(ExpertId id) const {
   const auto found = experts_.find(id);
-  return !host_.sliced() && found != experts_.end() && !found->second.ready.error();
+  return !host_.facts().sliced && found != experts_.end() && !found->second.ready.error();
 }
 
 bool DeviceStore::stays(ExpertId id) const {

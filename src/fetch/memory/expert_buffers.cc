@@ -38,8 +38,8 @@ bool ExpertBuffers::fits(const ExpertInMemory& expert) const {
 bool ExpertBuffers::fits_ahead(const ExpertInMemory& expert) const {
   const Bytes reads = expert.job_reads();
   return fits(expert) &&
-         pool_->in_use() + expert.job_buffers() + experts_.largest_staging() <= pool_->limit() &&
-         (page_cache_ == 0 || reading_ + reads + experts_.largest_read() <= page_cache_);
+         pool_->in_use() + expert.job_buffers() + experts_.facts().largest_buffers <= pool_->limit() &&
+         (page_cache_ == 0 || reading_ + reads + experts_.facts().largest_read <= page_cache_);
 }
 
 bool ExpertBuffers::has_room_for_words(const ExpertInMemory& expert) const {
@@ -72,7 +72,7 @@ bool ExpertBuffers::take_return(ExpertInMemory& expert, Parts parts) {
   const ExpertLayout& layout = expert.layout;
   const bool words = parts.has(Part::kFull);
   const Bytes bytes = words ? layout.view_bytes : layout.base.bytes + layout.rest.bytes;
-  if (!may_stay(expert, parts) || pool_->in_use() + bytes + experts_.largest_staging() > pool_->limit())
+  if (!may_stay(expert, parts) || pool_->in_use() + bytes + experts_.facts().largest_buffers > pool_->limit())
     return false;
   expert.target = parts;
   count_target(expert);

@@ -100,7 +100,7 @@ void ExpertStore::check_codes(const Pin& pin) const {
 void ExpertStore::check_codes(ExpertId id) const {
   const ExpertInMemory& expert = experts_[id];
   const bool at_rest = expert.is_in(ExpertStage::kResting) || expert.is_in(ExpertStage::kInUse);
-  if (!at_rest || !can_be_packed() || expert.rest.data() == nullptr) return;
+  if (!at_rest || !facts().can_be_packed || expert.rest.data() == nullptr) return;
   for (const PiecePlace& piece : expert.layout.pieces)
     executor_.decoder().check_codes(piece, expert.rest.data());
 }

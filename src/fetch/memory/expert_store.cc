@@ -55,12 +55,7 @@ ExpertStore::ExpertStore(const store::Checkpoint& checkpoint, const model::Model
 ExpertStore::~ExpertStore() { abandon_event(); }
 
 const experts::ExpertSizes& ExpertStore::sizes() const { return experts_; }
-bool ExpertStore::split() const { return experts_.all_split(); }
-bool ExpertStore::sliced() const { return experts_.named_parts(); }
-bool ExpertStore::can_be_packed() const { return experts_.can_be_packed(); }
-std::span<const codec::MatrixFormat* const> ExpertStore::formats() const { return experts_.formats(); }
-Bytes ExpertStore::bytes_per_expert() const { return experts_.largest_view(); }
-Bytes ExpertStore::largest_read() const { return experts_.largest_read(); }
+const ExpertFacts& ExpertStore::facts() const { return experts_.facts(); }
 experts::ExpertCosts ExpertStore::assumed_costs() const { return experts_.assumed_costs(threads_); }
 const PrefetchCounters& ExpertStore::prefetch_counters() const { return ahead_.counters(); }
 const ExpertLayout& ExpertStore::layout(ExpertId id) const { return experts_[id].layout; }
@@ -72,28 +67,24 @@ std::optional<ReturnPlace> ExpertStore::begin_return(ExpertId id, bool in_region
 void ExpertStore::end_return(ExpertId id, bool complete) { returns_.end(id, complete); }
 
 void ExpertStore::compute_packed(bool packed) {
-  compute_packed_ = packed && can_be_packed();
+  compute_packed_ = packed && facts().can_be_packed;
   ahead_.compute_packed(compute_packed_);
 }
 
-Bytes ExpertStore::staging_per_expert() const {
-  return (compute_packed_ ? experts_.largest_read() : experts_.largest_staging()) +
-         (files_.uses_page_cache() ? experts_.largest_read() : 0);
-}
-
-// Staging for an expert that becomes words: any expert may have to reach state F.
-Bytes ExpertStore::least_staging() const {
-  return experts_.size() == 0
-             ? 0
-             : experts_.largest_staging() + (files_.uses_page_cache() ? experts_.largest_read() : 0);
+StagingNeeds ExpertStore::staging_needs() const {
+  const Bytes pages = files_.uses_page_cache() ? facts().largest_read : 0;
+  // The least is for an expert that becomes words: any expert may have to reach state F.
+  return {facts().largest_buffers + pages,
+          (compute_packed_ ? facts().largest_read : facts().largest_buffers) + pages};
 }
 
 void ExpertStore::configure(const ExpertStoreOptions& options) {
-  SLUICE_CHECK(options.staging >= least_staging(), fmt::format("{} < {}", options.staging, least_staging()));
+  const StagingNeeds needs = staging_needs();
+  SLUICE_CHECK(options.staging >= needs.least, fmt::format("{} < {}", options.staging, needs.least));
   // Reads in flight also hold pages of ours in the page cache: a part of the staging is set aside for them.
   const bool pages = files_.uses_page_cache() && experts_.size() > 0;
   buffers_.configure(options.capacity, options.staging,
-                     pages ? options.staging / staging_per_expert() * experts_.largest_read() : 0);
+                     pages ? options.staging / needs.per_expert * facts().largest_read : 0);
   synchronous_ = options.synchronous;
 }
 
@@ -102,12 +93,6 @@ Bytes ExpertStore::disk_bytes(ExpertId id) const {
 }
 
 Parts ExpertStore::parts(ExpertId id) const { return experts_[id].held; }
-
-Bytes ExpertStore::resident_bytes() const {
-  Bytes sum = 0;
-  for (const ExpertInMemory& expert : experts_) sum += experts_.bytes(expert.id).of(expert.held);
-  return sum;
-}
 
 ExpertCounters ExpertStore::counters() const {
   ExpertCounters counters = counters_;

@@ -18,6 +18,7 @@
 #include "experts/schedule/expert_costs.h"
 #include "experts/schedule/read_order.h"
 #include "fetch/expert_view.h"
+#include "fetch/memory/expert_facts.h"
 #include "fetch/memory/fetch_counters.h"
 #include "fetch/memory/return_place.h"
 
@@ -54,7 +55,7 @@ struct ExpertStoreOptions {
 // expert of the view `packed` has no buffer for words. An expert starts when its buffers fit and when, after
 // all started work is done, resident parts will be within the capacity. If the first in line must wait for
 // others to shrink and no other is under way, an expert that will shrink goes first. There is always one,
-// because what stays after the event fits in the capacity, and least_staging() is enough for it.
+// because what stays after the event fits in the capacity, and StagingNeeds::least is enough for it.
 class ExpertStore {
  public:
   class Pin;
@@ -65,21 +66,11 @@ class ExpertStore {
 
   // Sizes as residency counts them: those that are charged, so that logical and physical bytes agree.
   const experts::ExpertSizes& sizes() const;
-  // Every expert is stored as sm and exp, so states C, S and E exist.
-  bool split() const;
-  bool sliced() const;  // every expert is stored as msb and lsb
-  // All are in tiles with their matrices' own columns.
-  bool can_be_packed() const;
-  // The formats that experts' matrices have in views, each once.
-  std::span<const codec::MatrixFormat* const> formats() const;
+  const ExpertFacts& facts() const;
   // Call before configure(). Experts that will not stay in state F are computed with in their stored form, in
   // the view `packed`, as soon as their parts are in memory and checked.
   void compute_packed(bool packed);
-  Bytes least_staging() const;  // for one expert of any kind on its way
-  // Largest resident size (state F, or both slices).
-  Bytes bytes_per_expert() const;
-  Bytes largest_read() const;        // in memory, of all parts of an expert
-  Bytes staging_per_expert() const;  // the most staging that one more expert on its way takes
+  StagingNeeds staging_needs() const;
   // Call once, before the first event.
   void configure(const ExpertStoreOptions& options);
   // Costs that hold until some are measured.
@@ -138,11 +129,8 @@ class ExpertStore {
   void prefetch(std::span<const experts::PartRequest> requests);
 
   experts::Parts parts(experts::ExpertId id) const;  // physical: in memory now
-  // Not for slices.
-  experts::State state(experts::ExpertId id) const { return experts::state_of(parts(id)); }
   ExpertCounters counters() const;
   const PrefetchCounters& prefetch_counters() const;
-  Bytes resident_bytes() const;                  // of all parts
   Bytes disk_bytes(experts::ExpertId id) const;  // bytes that reading the whole expert asks of the disk
   const ExpertLayout& layout(experts::ExpertId id) const;
   // Records every operation (null: stops). Not during an event.

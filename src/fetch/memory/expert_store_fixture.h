@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -73,6 +74,25 @@ inline EventReads begin_event(ExpertStore& store, const EventOutcome& outcome, c
 
 class ExpertStoreTest : public ::testing::Test {
  protected:
+  // Options of a reader that adds the bytes of each read to `asked`, which must outlive it.
+  static FetchOptions counting_reads(std::atomic<Bytes>& asked) {
+    FetchOptions options;
+    options.wrap_reader = [&asked](std::unique_ptr<DiskReader> inner) {
+      return make_faulty_reader(std::move(inner),
+                                [&asked](const DiskRead& read) { return asked += read.length, 0; });
+    };
+    return options;
+  }
+
+  // Changes one bit of a file; again, and it is as before.
+  static void flip_bit(const std::string& file, Bytes offset) {
+    std::fstream stream(file, std::ios::binary | std::ios::in | std::ios::out);
+    stream.seekg(static_cast<std::streamoff>(offset));
+    const char byte = static_cast<char>(stream.get() ^ 0x10);
+    stream.seekp(static_cast<std::streamoff>(offset));
+    ASSERT_TRUE(stream.put(byte).flush());
+  }
+
   // Its matrices are narrow: in tiles they have another shape, unless they keep their columns.
   std::string packed(const std::string& codec, unsigned chunks = 4, bool keep_columns = false) {
     const std::string path =
@@ -94,8 +114,8 @@ class ExpertStoreTest : public ::testing::Test {
     files_ = std::make_unique<WeightFiles>(*checkpoint_, options);
     store_ = std::make_unique<ExpertStore>(*checkpoint_, model_, *files_, pool_, best_isa(), accountant_);
     store_->compute_packed(compute_packed_);
-    store_->configure(
-        {capacity_experts * store_->bytes_per_expert(), staging_experts * store_->least_staging()});
+    store_->configure({capacity_experts * store_->facts().largest_resident,
+                       staging_experts * store_->staging_needs().least});
   }
 
   // Runs one event and returns the views' bytes by id.
@@ -148,10 +168,16 @@ class ExpertStoreTest : public ::testing::Test {
       EXPECT_TRUE(experts::is_legal(there)) << id.layer << "/" << id.index;
       resident += store_->sizes().bytes(id).of(there);
     }
-    EXPECT_EQ(store_->resident_bytes(), resident);
+    EXPECT_EQ(resident_bytes(), resident);
     EXPECT_EQ(accountant_.used(device::Account::kExperts), resident);
   }
 
+  State state(ExpertId id) const { return experts::state_of(store_->parts(id)); }  // not for slices
+  Bytes resident_bytes() const {                                                   // of all parts
+    Bytes sum = 0;
+    for (const auto& [id, parts] : all_missing()) sum += size(id, store_->parts(id));
+    return sum;
+  }
   Bytes size(ExpertId id, Parts parts) const { return store_->sizes().bytes(id).of(parts); }
   // Bytes that reading these parts asks of the disk.
   Bytes disk(ExpertId id, Parts parts) const {

@@ -36,15 +36,15 @@ TEST_F(ExpertStoreTest, ViewsAreTheCheckpointsWordsInEveryStateAndWayOfReading) 
       io_ = io;
       store_.reset();
       open(path, 6, 1);
-      const bool split = store_->split();
+      const bool split = store_->facts().split;
       const Parts packed_parts = split ? Part::kSm | Part::kExp : Parts(Part::kFull);
       // Streamed, kept in full, kept packed, then hit in both states.
       for (const auto& [id, view] : run(misses({0, 1, 2}, Parts()))) EXPECT_EQ(view, truth(id)) << path;
       for (const auto& [id, view] : run(misses({0, 1}, Part::kFull))) EXPECT_EQ(view, truth(id));
       for (const auto& [id, view] : run(misses({2, 3}, packed_parts))) EXPECT_EQ(view, truth(id));
-      EXPECT_EQ(store_->state({0, 0}), State::kF);
-      EXPECT_EQ(store_->state({0, 2}), split ? State::kC : State::kF);
-      EXPECT_EQ(store_->state({0, 4}), State::kM);
+      EXPECT_EQ(state({0, 0}), State::kF);
+      EXPECT_EQ(state({0, 2}), split ? State::kC : State::kF);
+      EXPECT_EQ(state({0, 4}), State::kM);
       const auto reads = store_->counters().demand_reads;
       EventOutcome hits;
       for (const std::uint16_t id : {0, 1, 2, 3}) {
@@ -96,7 +96,7 @@ TEST_F(ExpertStoreTest, EvictedExpertsMakeRoomAndSteadyStateMapsNothing) {
     EventOutcome outcome = misses({static_cast<std::uint16_t>((round + 2) % 6)}, Part::kFull);
     outcome.evicted.push_back({{0, static_cast<std::uint16_t>(round % 6)}, Part::kFull});
     run(outcome);
-    EXPECT_EQ(store_->state({0, static_cast<std::uint16_t>(round % 6)}), State::kM);
+    EXPECT_EQ(state({0, static_cast<std::uint16_t>(round % 6)}), State::kM);
     EXPECT_EQ(accountant_.used(), used);
   }
 }
@@ -118,7 +118,7 @@ TEST_F(ExpertStoreTest, AReadThatFailsIsAnErrorThatNamesFileAndPlace) {
       EXPECT_NE(std::string(caught.what()).find("experts-"), std::string::npos) << caught.what();
       EXPECT_TRUE(caught.offset().has_value());
     }
-    EXPECT_EQ(store_->state({0, 3}), State::kM);
+    EXPECT_EQ(state({0, 3}), State::kM);
   }
 }
 
@@ -393,14 +393,7 @@ TEST_F(ExpertStoreTest, AFlippedBitInAnExpertIsFoundBeforeItIsComputedWith) {
     store_.reset();
     for (const PiecePlace& piece : layout.pieces) {
       for (const Bytes offset : {piece.planes[0].file_offset, piece.file_offset_of(piece.chunks.back())}) {
-        std::fstream stream(file, std::ios::binary | std::ios::in | std::ios::out);
-        const auto flip = [&] {
-          stream.seekg(static_cast<std::streamoff>(offset));
-          const char byte = static_cast<char>(stream.get() ^ 0x10);
-          stream.seekp(static_cast<std::streamoff>(offset));
-          stream.put(byte).flush();
-        };
-        flip();
+        ASSERT_NO_FATAL_FAILURE(flip_bit(file, offset));
         open(path, 6, 2);
         try {
           run(misses({1}, compute_packed_ ? Parts() : Parts(Part::kFull)));
@@ -410,7 +403,7 @@ TEST_F(ExpertStoreTest, AFlippedBitInAnExpertIsFoundBeforeItIsComputedWith) {
           EXPECT_EQ(caught.offset(), offset);
         }
         store_.reset();
-        flip();
+        ASSERT_NO_FATAL_FAILURE(flip_bit(file, offset));
       }
     }
   }
@@ -482,7 +475,7 @@ TEST_F(ExpertStoreTest, CompressedExpertsInTilesAreHandedOutAsTheyAre) {
       SCOPED_TRACE(path);
       compute_packed_ = packed_views;
       open(path, 6, 3);
-      EXPECT_EQ(store_->can_be_packed(), can_be_packed);
+      EXPECT_EQ(store_->facts().can_be_packed, can_be_packed);
       packed_views_ = 0;
       const bool tiled = can_be_packed && packed_views;
       for (const auto& [id, view] : run(misses({0, 1, 2}, kC))) EXPECT_EQ(view, truth(id));
@@ -498,14 +491,14 @@ TEST_F(ExpertStoreTest, CompressedExpertsInTilesAreHandedOutAsTheyAre) {
       EXPECT_EQ(reads_.bytes, 0u);
       ASSERT_EQ(views.size(), 4u);
       for (const auto& [id, view] : views) EXPECT_EQ(view, truth(id)) << id.index;
-      EXPECT_EQ(store_->state({0, 1}), experts::State::kC);
+      EXPECT_EQ(state({0, 1}), experts::State::kC);
       // Promotion makes the words after all.
       EventOutcome promotion;
       promotion.hits.push_back({{0, 1}, Part::kFull, kC});
       packed_views_ = 0;
       EXPECT_EQ(run(promotion).at({0, 1}), truth({0, 1}));
       EXPECT_EQ(packed_views_, 0u);
-      EXPECT_EQ(store_->state({0, 1}), experts::State::kF);
+      EXPECT_EQ(state({0, 1}), experts::State::kF);
     }
   }
 }

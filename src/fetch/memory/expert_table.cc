@@ -25,14 +25,14 @@ void ExpertTable::add(const store::Checkpoint& checkpoint, const model::Model& m
   expert.width = model.config.moe.width;
   const ExpertLayout& layout = expert.layout;
   const bool names_parts = layout.rules->named_parts;
-  SLUICE_CHECK(experts_.size() == 1 || named_parts_ == names_parts, "experts of two families");
-  named_parts_ = names_parts;
-  largest_read_ = std::max(largest_read_, layout.read_bytes());
-  largest_view_ = std::max(largest_view_, layout.largest_view());
-  largest_staging_ =
-      std::max(largest_staging_, layout.read_bytes() + (layout.merged() ? layout.view_bytes : 0));
-  all_split_ &= std::ranges::all_of(layout.pieces, &PiecePlace::coded);
-  can_be_packed_ &= std::ranges::all_of(layout.pieces, &PiecePlace::own_columns);
+  SLUICE_CHECK(experts_.size() == 1 || facts_.sliced == names_parts, "experts of two families");
+  facts_.sliced = names_parts;
+  facts_.largest_read = std::max(facts_.largest_read, layout.read_bytes());
+  facts_.largest_resident = std::max(facts_.largest_resident, layout.largest_view());
+  facts_.largest_buffers =
+      std::max(facts_.largest_buffers, layout.read_bytes() + (layout.merged() ? layout.view_bytes : 0));
+  facts_.split &= std::ranges::all_of(layout.pieces, &PiecePlace::coded);
+  facts_.can_be_packed &= std::ranges::all_of(layout.pieces, &PiecePlace::own_columns);
   for (const PiecePlace& piece : layout.pieces) {
     add_format(piece.view_format());
     if (piece.own_columns) add_format(piece.format);
@@ -40,7 +40,7 @@ void ExpertTable::add(const store::Checkpoint& checkpoint, const model::Model& m
 }
 
 void ExpertTable::add_format(const codec::MatrixFormat* format) {
-  if (std::ranges::find(formats_, format) == formats_.end()) formats_.push_back(format);
+  if (std::ranges::find(facts_.formats, format) == facts_.formats.end()) facts_.formats.push_back(format);
 }
 
 experts::ExpertBytes ExpertTable::bytes(experts::ExpertId id) const {

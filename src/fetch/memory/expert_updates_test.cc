@@ -69,7 +69,7 @@ TEST_F(ExpertUpdates, AnEvictionForgetsWhatHasNotBegun) {
   outcome.evicted = {{{0, 3}, Part::kFull}};
   run(outcome);
   settle({{{0, 3}, Parts()}});
-  EXPECT_EQ(store_->resident_bytes(), 0u);
+  EXPECT_EQ(resident_bytes(), 0u);
 }
 
 // Random events, updates, evictions and faults: views are right, nothing stays that was not decided, and
@@ -89,7 +89,7 @@ TEST_F(ExpertUpdates, RandomUpdatesNeverShowInTheViews) {
     };
     store_.reset();
     open(packed("zstd"), 4, 3, options);
-    const Bytes capacity = 4 * store_->bytes_per_expert();
+    const Bytes capacity = 4 * store_->facts().largest_resident;
     std::map<ExpertId, std::vector<std::byte>> truths;
     std::map<ExpertId, Parts> held;
     for (std::uint16_t e = 0; e < kExperts; ++e) {
@@ -113,7 +113,7 @@ TEST_F(ExpertUpdates, RandomUpdatesNeverShowInTheViews) {
       }
       for (const auto& [id, parts] : after) used += store_->sizes().bytes(id).of(parts);
       for (const ExpertId id : event) {
-        const bool keep = used + store_->bytes_per_expert() <= capacity && random() % 2 == 0;
+        const bool keep = used + store_->facts().largest_resident <= capacity && random() % 2 == 0;
         const Parts before = held[id], now = keep ? Parts(Part::kFull) : Parts();
         if (!before.empty() && now.empty()) outcome.evicted.push_back({id, before});
         used = used - store_->sizes().bytes(id).of(before) + store_->sizes().bytes(id).of(now);
@@ -122,7 +122,7 @@ TEST_F(ExpertUpdates, RandomUpdatesNeverShowInTheViews) {
       }
       for (auto& [id, parts] : after) {
         if (!parts.empty() || std::ranges::find(event, id) != event.end() || random() % 3 != 0 ||
-            used + store_->bytes_per_expert() > capacity)
+            used + store_->facts().largest_resident > capacity)
           continue;
         outcome.updates.push_back({id, Part::kFull});
         parts = Part::kFull;
@@ -138,7 +138,7 @@ TEST_F(ExpertUpdates, RandomUpdatesNeverShowInTheViews) {
       }
       if (random() % 2 == 0) std::this_thread::sleep_for(std::chrono::microseconds(300));
       for (const auto& [id, parts] : held) ASSERT_TRUE((store_->parts(id) - parts).empty()) << id.index;
-      ASSERT_LE(store_->resident_bytes(), capacity);
+      ASSERT_LE(resident_bytes(), capacity);
     }
     EXPECT_GT(updates, 50u);
     EXPECT_GT(store_->counters().update_bytes, 0u);

@@ -107,16 +107,12 @@ TEST_F(ResidencyStates, RandomEventsReadExactlyWhatIsMissingAndKeepExactlyWhatIs
       SCOPED_TRACE("seed " + std::to_string(seed));
       std::mt19937_64 random(seed);
       std::atomic<Bytes> asked{0};
-      FetchOptions options;
-      options.wrap_reader = [&](std::unique_ptr<DiskReader> inner) {
-        return make_faulty_reader(std::move(inner),
-                                  [&](const DiskRead& read) { return asked += read.length, 0; });
-      };
+      const FetchOptions options = counting_reads(asked);
       store_.reset();
       compute_packed_ = compute_packed;
       open(packed(codec, chunks, keep_columns), 3, 1 + random() % 3, options);
-      const Bytes capacity = 3 * store_->bytes_per_expert();
-      const Bytes budget = accountant_.used() + capacity + 3 * store_->least_staging();
+      const Bytes capacity = 3 * store_->facts().largest_resident;
+      const Bytes budget = accountant_.used() + capacity + 3 * store_->staging_needs().least;
       scheduler_ = std::make_unique<RandomScheduler>(seed);
       const auto truth = truths();
       auto held = all_missing();
@@ -161,7 +157,7 @@ TEST_F(ResidencyStates, AFailedReadFailsItsEventOnlyAndTheNextOneRepairsIt) {
                               [&](const DiskRead&) { return until_fault-- == 0 ? EIO : 0; });
   };
   open(packed("zstd"), 3, 2, options);
-  const Bytes capacity = 3 * store_->bytes_per_expert();
+  const Bytes capacity = 3 * store_->facts().largest_resident;
   scheduler_ = std::make_unique<RandomScheduler>(seed);
   const auto truth = truths();
   auto held = all_missing();
@@ -190,13 +186,9 @@ TEST_P(Prefetches, SaveReadsAndChangeNothingElse) {
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);
   std::atomic<Bytes> asked{0};
-  FetchOptions options;
-  options.wrap_reader = [&](std::unique_ptr<DiskReader> inner) {
-    return make_faulty_reader(std::move(inner),
-                              [&](const DiskRead& read) { return asked += read.length, 0; });
-  };
+  const FetchOptions options = counting_reads(asked);
   open(packed(codec, 4, compute_packed_), 3, 4, options);
-  const Bytes capacity = 3 * store_->bytes_per_expert();
+  const Bytes capacity = 3 * store_->facts().largest_resident;
   scheduler_ = std::make_unique<RandomScheduler>(seed);
   const auto truth = truths();
   auto held = all_missing();

@@ -151,16 +151,12 @@ TEST_F(SlicedStore, RandomEventsReadExactlyTheSlicesThatAreMissing) {
       SCOPED_TRACE("seed " + std::to_string(++seed));
       std::mt19937_64 random(seed);
       std::atomic<Bytes> asked{0};
-      FetchOptions options;
-      options.wrap_reader = [&](std::unique_ptr<DiskReader> inner) {
-        return make_faulty_reader(std::move(inner),
-                                  [&](const DiskRead& read) { return asked += read.length, 0; });
-      };
+      const FetchOptions options = counting_reads(asked);
       store_.reset();
       io_ = io;
       open(sliced(bits), 3, 1 + random() % 3, options);
-      ASSERT_TRUE(store_->sliced());
-      const Bytes capacity = 3 * store_->bytes_per_expert();
+      ASSERT_TRUE(store_->facts().sliced);
+      const Bytes capacity = 3 * store_->facts().largest_resident;
       const auto truth = truths();
       auto held = all_missing();
       for (int step = 0; step < 150; ++step) {
@@ -196,14 +192,10 @@ TEST_F(SlicedStore, ReadAheadChangesNoView) {
     SCOPED_TRACE("seed " + std::to_string(++seed));
     std::mt19937_64 random(seed);
     std::atomic<Bytes> asked{0};
-    FetchOptions options;
-    options.wrap_reader = [&](std::unique_ptr<DiskReader> inner) {
-      return make_faulty_reader(std::move(inner),
-                                [&](const DiskRead& read) { return asked += read.length, 0; });
-    };
+    const FetchOptions options = counting_reads(asked);
     store_.reset();
     open(sliced(), 3, staging, options);
-    const Bytes capacity = 3 * store_->bytes_per_expert();
+    const Bytes capacity = 3 * store_->facts().largest_resident;
     const auto truth = truths();
     auto held = all_missing();
     Bytes demanded = 0;
@@ -226,11 +218,11 @@ TEST_F(SlicedStore, ReadAheadChangesNoView) {
         ASSERT_TRUE((store_->parts(id) - parts).empty()) << id.layer << "/" << id.index;
         ASSERT_TRUE(experts::is_legal(store_->parts(id)));
       }
-      ASSERT_LE(store_->resident_bytes(), capacity);
+      ASSERT_LE(resident_bytes(), capacity);
     }
     store_->abandon_event();
     EXPECT_EQ(asked, demanded + store_->counters().prefetch_bytes);
-    EXPECT_EQ(accountant_.used(device::Account::kExperts), store_->resident_bytes());
+    EXPECT_EQ(accountant_.used(device::Account::kExperts), resident_bytes());
     const PrefetchCounters& count = store_->prefetch_counters();
     sum.useful += count.useful;
     sum.late += count.late;
@@ -281,7 +273,7 @@ TEST_F(SlicedStore, AFailedReadFailsItsEventOnlyAndTheNextOneRepairsIt) {
                               [&](const DiskRead&) { return until_fault-- == 0 ? kind.load() : 0; });
   };
   open(sliced(), 3, 2, options);
-  const Bytes capacity = 3 * store_->bytes_per_expert();
+  const Bytes capacity = 3 * store_->facts().largest_resident;
   const auto truth = truths();
   auto held = all_missing();
   int failures = 0;
@@ -317,14 +309,7 @@ TEST_F(SlicedStore, AFlippedBitIsFoundInTheSliceThatHasItAndNowhereElse) {
   for (const PiecePlace& piece : layout.pieces) {
     for (const bool of_lsb : {false, true}) {
       const Bytes offset = of_lsb ? piece.chunks_offset : piece.planes[0].file_offset;
-      std::fstream stream(file, std::ios::binary | std::ios::in | std::ios::out);
-      const auto flip = [&] {
-        stream.seekg(static_cast<std::streamoff>(offset));
-        const char byte = static_cast<char>(stream.get() ^ 0x10);
-        stream.seekp(static_cast<std::streamoff>(offset));
-        stream.put(byte).flush();
-      };
-      flip();
+      ASSERT_NO_FATAL_FAILURE(flip_bit(file, offset));
       open(path, 6, 2);
       if (of_lsb) {  // the slice is not needed
         const EventOutcome low = miss(Part::kMsb);
@@ -339,7 +324,7 @@ TEST_F(SlicedStore, AFlippedBitIsFoundInTheSliceThatHasItAndNowhereElse) {
         EXPECT_EQ(caught.offset(), offset);
       }
       EXPECT_EQ(store_->parts({0, 1}), of_lsb ? Parts(Part::kMsb) : Parts());
-      flip();
+      ASSERT_NO_FATAL_FAILURE(flip_bit(file, offset));
       const EventOutcome again = miss(kBoth);
       ASSERT_NO_FATAL_FAILURE(expect_views(again, run(again), truth));
       store_.reset();

@@ -87,6 +87,7 @@ std::byte* Scratch::room(Room room, Bytes bytes) const {
 
 std::byte* scratch_room(const Context& ctx, Room room, Bytes bytes) {
   if (ctx.scratch != nullptr) return ctx.scratch->room(room, bytes);
+  // As large as the largest product that the thread has computed so; no engine comes here.
   thread_local std::array<std::vector<std::byte>, kRooms> own;
   std::vector<std::byte>& memory = own[static_cast<std::size_t>(room)];
   if (memory.size() < bytes + kLine) memory.resize(bytes + kLine);

@@ -137,6 +137,7 @@ void multiply_vectors(const Context& ctx, std::span<const VectorProduct> product
     for (const VectorProduct& product : products) multiply_alone(ctx, product);
     return;
   }
+  // Lists as long as `products`, no numbers; of each thread's own, since several engines may compute.
   thread_local CodedVectors coded;
   if (ctx.activations == ActivationForm::kInt8) products = coded.of(ctx, products);
   std::size_t ranges = 0, cost = 0;

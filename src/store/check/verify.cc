@@ -357,7 +357,8 @@ class Verifier {
     check_padding(file, scan.file, {at, scan.size - at});
   }
 
-  // As large as the largest chunk that the thread has seen: a decoder takes a whole chunk.
+  // As large as the largest chunk that the thread has seen: a decoder takes a whole chunk. thread_bytes()
+  // counts it.
   static std::vector<std::byte>& chunk_buffer() {
     thread_local std::vector<std::byte> buffer;
     return buffer;
@@ -395,6 +396,7 @@ class Verifier {
 
   template <class Take>
   void read(const InputFile& file, const Region& region, Take&& take) {
+    // kStep for each thread, which thread_bytes() counts.
     thread_local const std::unique_ptr<std::byte[]> buffer =
         std::make_unique_for_overwrite<std::byte[]>(kStep);
     for (Bytes at = region.offset; at < region.end() && !stop_;) {

@@ -105,6 +105,28 @@ TEST(FormatStore, LocatesOneExtentForEachPlane) {
   }
 }
 
+// As a model has them: by the shape of their numbers, and without planes of scales.
+TEST(FormatStore, ListsTensorsAsNumbers) {
+  const TempDirectory temp;
+  const std::vector<FormatMatrix> matrices = toy_matrices();
+  write_format_store(temp / "source", temp / "x.sluice", matrices, kToys);
+  const auto checkpoint = open_store_checkpoint(temp / "x.sluice", kToys);
+  EXPECT_EQ(checkpoint->tensors().size(), 1 + matrices.size());
+  ASSERT_NE(checkpoint->find("norm"), nullptr);
+  EXPECT_EQ(checkpoint->find("norm")->format, nullptr);
+  EXPECT_EQ(checkpoint->find("toyfp8.b"), nullptr);
+  for (const FormatMatrix& matrix : matrices) {
+    const TensorInfo* const tensor = checkpoint->find(matrix.planes[0].name);
+    ASSERT_NE(tensor, nullptr) << matrix.format->name;
+    EXPECT_EQ(tensor->format, matrix.format);
+    EXPECT_EQ(tensor->dtype, DType::kF32);
+    EXPECT_EQ(tensor->shape, (std::vector<std::uint64_t>{200, 256}));
+    const std::vector<Piece> pieces = checkpoint->pieces_of(tensor->name);
+    ASSERT_EQ(pieces.size(), 1u);
+    EXPECT_EQ(checkpoint->locate(pieces[0]).format, matrix.format);
+  }
+}
+
 TEST(FormatStore, IsVerifiedAndUnpackedToItsSource) {
   const TempDirectory temp;
   const std::string store = temp / "x.sluice";

@@ -81,10 +81,48 @@ void check_digest(const std::string& path, const std::string& wanted) {
         .fix(kRestore);
 }
 
+// The shape of a tensor that names pieces in a format, which have so many rows together: that of the source,
+// with the rows and columns of matrices last.
+std::vector<std::uint64_t> shape_in_format(const TensorInfo& tensor, std::uint64_t rows,
+                                           std::uint64_t columns) {
+  std::vector<std::uint64_t> shape = tensor.shape;
+  shape.resize(std::max<std::size_t>(shape.size(), 2), 1);
+  shape.back() = columns;
+  std::uint64_t matrices = 1;
+  for (std::size_t i = 0; i + 2 < shape.size(); ++i) matrices *= shape[i];
+  shape[shape.size() - 2] = rows / std::max<std::uint64_t>(matrices, 1);
+  return shape;
+}
+
+// The tensors of a store with matrices in formats, as numbers, whatever their source has. Those that only
+// hold further planes of such matrices are left out. Empty where there are no formats.
+std::vector<TensorInfo> tensors_as_numbers(const Manifest& manifest) {
+  std::vector<TensorInfo> tensors;
+  if (!manifest.has_formats()) return tensors;
+  std::vector<const PieceEntry*> named(manifest.tensors.size(), nullptr);  // the last piece of that name
+  std::vector<std::uint64_t> rows(manifest.tensors.size(), 0);
+  std::vector<bool> planes(manifest.tensors.size(), false);
+  for (const PieceEntry& piece : manifest.pieces) {
+    if (piece.format == nullptr) continue;
+    named[piece.tensor] = &piece;
+    rows[piece.tensor] += piece.tiles.rows;
+    for (const StoredChunk& plane : runs_of(manifest, piece)) planes[plane.tensor] = true;
+  }
+  for (std::size_t i = 0; i < manifest.tensors.size(); ++i) {
+    if (planes[i] && named[i] == nullptr) continue;
+    TensorInfo& tensor = tensors.emplace_back(manifest.tensors[i]);
+    if (named[i] == nullptr) continue;
+    tensor.format = named[i]->format;
+    tensor.dtype = tensor.format->words.value_or(DType::kF32);
+    tensor.shape = shape_in_format(tensor, rows[i], named[i]->tiles.columns);
+  }
+  return tensors;
+}
+
 class StoreCheckpoint final : public Checkpoint {
  public:
   StoreCheckpoint(std::string path, Manifest manifest)
-      : path_(std::move(path)), manifest_(std::move(manifest)) {
+      : path_(std::move(path)), manifest_(std::move(manifest)), numbers_(tensors_as_numbers(manifest_)) {
     std::string directory = path_;
     while (directory.size() > 1 && directory.back() == '/') directory.pop_back();
     files_directory_ = joined(directory, kFilesDirectory);
@@ -98,17 +136,17 @@ class StoreCheckpoint final : public Checkpoint {
   const std::string& path() const override { return path_; }
   bool packed() const override { return true; }
   const std::vector<std::string>& weight_files() const override { return files_; }
-  const std::vector<TensorInfo>& tensors() const override { return manifest_.tensors; }
-  const TensorInfo* find(std::string_view name) const override {
-    return find_tensor(manifest_.tensors, name);
+  const std::vector<TensorInfo>& tensors() const override {
+    return numbers_.empty() ? manifest_.tensors : numbers_;
   }
+  const TensorInfo* find(std::string_view name) const override { return find_tensor(tensors(), name); }
   std::string codec() const override { return manifest_.codec.name; }
   std::optional<codec::SliceBits> slices() const override { return manifest_.slices; }
   std::string files_directory() const override { return files_directory_; }
 
   StoredPiece locate(const Piece& piece) const override {
     // First the pieces: a matrix in a format may have more elements than the tensor that names it.
-    const TensorInfo* const tensor = find(piece.tensor);
+    const TensorInfo* const tensor = find_tensor(manifest_.tensors, piece.tensor);
     const auto index = static_cast<std::uint32_t>(tensor == nullptr ? 0 : tensor - manifest_.tensors.data());
     const Key wanted{index, piece.first_element, piece.elements};
     const auto at = tensor == nullptr
@@ -116,7 +154,7 @@ class StoreCheckpoint final : public Checkpoint {
                         : std::lower_bound(order_.begin(), order_.end(), wanted,
                                            [&](std::uint32_t a, const Key& k) { return key(a) < k; });
     if (at == order_.end() || key(*at) != wanted) {
-      checked_tensor(manifest_.tensors, piece, path_);
+      checked_tensor(tensors(), piece, path_);
       throw Error(
           ErrorKind::kInvalid,
           fmt::format("the store does not have this range of tensor \"{}\" as one piece", piece.tensor))
@@ -129,8 +167,9 @@ class StoreCheckpoint final : public Checkpoint {
   }
 
   std::vector<Piece> pieces_of(std::string_view name) const override {
-    const Piece whole = whole_tensor(manifest_.tensors, name, path_);
-    const auto index = static_cast<std::uint32_t>(find(name) - manifest_.tensors.data());
+    const Piece whole = whole_tensor(tensors(), name, path_);
+    const auto index =
+        static_cast<std::uint32_t>(find_tensor(manifest_.tensors, name) - manifest_.tensors.data());
     std::vector<Piece> pieces;
     for (auto at = std::lower_bound(order_.begin(), order_.end(), Key{index, 0, 0},
                                     [&](std::uint32_t a, const Key&k) { return key(a) < k; });
@@ -171,7 +210,7 @@ class StoreCheckpoint final : public Checkpoint {
     const StoredMatrix matrix = matrix_of(manifest_, entry);
     StoredPiece piece;
     piece.format = matrix.format;
-    piece.dtype = tensor.dtype;
+    piece.dtype = entry.format == nullptr ? tensor.dtype : entry.format->words.value_or(DType::kF32);
     piece.elements = entry.count;
     piece.shape = matrix.shape;
     piece.own_columns = entry.tiled() && !tensor.shape.empty() &&
@@ -200,6 +239,7 @@ class StoreCheckpoint final : public Checkpoint {
 
   const std::string path_;
   const Manifest manifest_;
+  const std::vector<TensorInfo> numbers_;  // tensors(), if some are in formats
   std::string files_directory_;
   std::vector<std::string> files_;
   std::vector<std::uint32_t> order_;  // order of pieces, by (tensor, first element)

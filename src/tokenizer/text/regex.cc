@@ -65,6 +65,8 @@ struct Workspace {
   }
 };
 
+// One for each thread that tokenizes: callers of a tokenizer, no workers of a pool. At most kJitStackBytes of
+// stack, which is made only for a match that needs it, or kHeapLimitKib where PCRE2 compiles nothing.
 Workspace& workspace() {
   thread_local Workspace space;
   return space;

@@ -4,7 +4,6 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
-#include "base/setting.h"
 #include "tokenizer/text/utf8.h"
 
 namespace sluice::tokenizer {
@@ -42,13 +41,14 @@ void check_grown(std::size_t bytes) {
   }
 }
 
-void check_id(TokenId id, std::size_t rows) {
-  if (id >= 0 && static_cast<std::size_t>(id) < rows) return;
-  throw Error(ErrorKind::kUsage, fmt::format("token id {} is not in the vocabulary", id))
-      .in(Setting::kTokens)
-      .expected(fmt::format("0 to {}", rows - 1))
-      .found(fmt::format("{}", id))
-      .fix("give ids of this model's tokenizer");
+void check_ids(std::span<const TokenId> ids, std::size_t rows, std::string_view where, ErrorKind kind) {
+  for (const TokenId id : ids)
+    if (id < 0 || static_cast<std::size_t>(id) >= rows)
+      throw Error(kind, "token id is out of range")
+          .in(where)
+          .expected(fmt::format("0 to {}", rows - 1))
+          .found(fmt::format("{}", id))
+          .fix("give ids of this model's tokenizer");
 }
 
 }  // namespace sluice::tokenizer

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string_view>
 
+#include "base/error.h"
 #include "tokenizer/text/token_id.h"
 
 namespace sluice::tokenizer {
@@ -14,7 +16,9 @@ void check_text(std::string_view text);
 // Error(kInvalid) if a step of the tokenizer has grown a text beyond 512 MiB (escaping every byte doubles the
 // text; replacing in a loop has no bound).
 void check_grown(std::size_t bytes);
-// Error(kInvalid) for an id outside a vocabulary of this many rows.
-void check_id(TokenId id, std::size_t rows);
+// Error naming `where`, a setting or a field as Error::in takes them, unless all ids are below `rows`, the
+// size of the vocabulary. `kind`: kUsage where a user has typed the ids.
+void check_ids(std::span<const TokenId> ids, std::size_t rows, std::string_view where,
+               ErrorKind kind = ErrorKind::kInvalid);
 
 }  // namespace sluice::tokenizer

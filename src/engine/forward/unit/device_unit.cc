@@ -52,7 +52,7 @@ DeviceUnit::Layout DeviceUnit::lay_out(Address begin, const kernels::Context& ke
     return at;
   };
   const std::size_t t = parts.tokens, d = parts.config.hidden, f = parts.config.moe.width;
-  const kernels::InputForms forms = kernels::input_forms_of(parts.store.formats());
+  const kernels::InputForms forms = kernels::input_forms_of(parts.store.facts().formats);
   std::size_t inner = kernels::input_form(InputForm::kWords).floats(f);
   forms.each([&](InputForm form) {
     const kernels::InputFormRow& row = kernels::input_form(form);

@@ -1,4 +1,4 @@
-#include "store/pack/pack_space.h"
+#include "store/pack/pack_needs.h"
 
 #include <gtest/gtest.h>
 
