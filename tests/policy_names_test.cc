@@ -173,6 +173,35 @@ TEST_P(PolicyNamesOf, ItsHelpListsAllItTakesAndNoOthers) {
   EXPECT_EQ(refused, help_of(GetParam().command, "--routing").empty() ? 14u : 13u);
 }
 
+// What the error about a name lists as allowed.
+Names allowed(const Outcome& outcome, const Names& all) {
+  const std::size_t first = outcome.err.find("; expected "), last = outcome.err.find(", found ");
+  return first < last ? listed(outcome.err.substr(first, last - first), all) : Names();
+}
+
+// A router that plays a trace is offered only beside a trace.
+TEST_P(PolicyNamesOf, AnUnknownRouterIsAnsweredWithThoseThatCanAct) {
+  const Names all = names_in(experts::router_policies());
+  const Kind router = {"--router", all};
+  const std::string help = help_of(GetParam().command, "--router");
+  const Names acting = listed(help.substr(0, std::min(help.find("; with --routing"), help.find(" ("))), all);
+  EXPECT_EQ(acting.size() + 1, all.size()) << help;
+  const Outcome unknown = run(words_for(router, "cumsun")), played = run(words_for(router, "recorded"));
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_EQ(allowed(unknown, all), acting) << unknown.err;
+  EXPECT_NE(unknown.err.find("did you mean cumsum?"), std::string::npos) << unknown.err;
+  const bool plays = !help_of(GetParam().command, "--routing").empty();
+  EXPECT_EQ(help.find("; with --routing recorded (") != std::string::npos, plays) << help;
+  EXPECT_EQ(played.code, plays ? 0 : 2) << played.err;
+  if (plays) {
+    const Outcome beside = run(words_for(router, "recordet") + " --routing " + file("a.trace"));
+    EXPECT_EQ(beside.code, 2);
+    EXPECT_EQ(allowed(beside, all), all) << beside.err;
+  } else {
+    EXPECT_EQ(allowed(played, all), acting) << played.err;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Commands, PolicyNamesOf,
                          ::testing::Values(Call{"run", "--tokens 1,2,3 -n 3 --temp 0 --ignore-eos"},
                                            Call{"forward", "--tokens 1,2,3"},

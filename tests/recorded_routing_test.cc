@@ -243,7 +243,7 @@ TEST_F(RecordedRouting, WrongUseIsOneClearError) {
   fails("compare " + kModel + " --reference " + kModel + " --tokens 5 --router recorded --routing " + trace,
         2, "says nothing about the model's text");
   fails("simulate --trace " + trace + " --machine slicemoe --memory-experts 1GB --router recorded", 2,
-        "needs the logits of all experts");
+        "run, trace and compare");
 }
 
 TEST_F(RecordedRouting, ThePlayedTraceIsInsideTheBudget) {

@@ -25,6 +25,7 @@
 #include "experts/routing/slice_names.h"
 #include "flags/number_range.h"
 #include "flags/output_path.h"
+#include "flags/policy_names.h"
 #include "flags/slice_bits_flag.h"
 #include "flags/slice_effects.h"
 #include "flags/split_list.h"
@@ -79,7 +80,7 @@ lab::MachineReplaySettings settings_of(const MachineRequest& request, const Mach
         .expected("slicemoe")
         .found(request.preset)
         .fix("name slicemoe, or leave " + Setting::kPreset + " out");
-  options.router = flags.router;
+  if (!flags.router.empty()) options.router = find_router_for(false, flags.router);
   options.cache = request.cache;
   if (request.preset.empty() && options.precision == experts::PrecisionMode::kFull)
     options.precision = experts::PrecisionMode::kDbsc;

@@ -84,6 +84,12 @@ void add_device_flags(Command& command, EngineFlags& flags) {
       ->group(kDeviceGroup);
 }
 
+// Of those that play a trace, or of the others.
+std::string router_names(bool scripted) {
+  return names_of(experts::router_policies(),
+                  [&](const experts::RouterPolicy& router) { return router.scripted == scripted; });
+}
+
 void add_policy_flags(Command& command, EngineFlags& flags, const EngineHelp& help) {
   const std::string policies = "Policies", preset_rules = "; default: the preset's";
   command
@@ -94,11 +100,10 @@ void add_policy_flags(Command& command, EngineFlags& flags, const EngineHelp& he
       ->group(policies);
   command
       .add_option(Setting::kRouter, &flags.router,
-                  fmt::format("{} ({}){}",
-                              names_of(experts::router_policies(),
-                                       [&](const experts::RouterPolicy& router) {
-                                         return help.plays_routing || !router.scripted;
-                                       }),
+                  fmt::format("{}{} ({}){}", router_names(false),
+                              help.plays_routing
+                                  ? fmt::format("; with {} {}", flag(Setting::kRouting), router_names(true))
+                                  : "",
                               help.router, preset_rules))
       ->group(policies);
   if (help.plays_routing) {

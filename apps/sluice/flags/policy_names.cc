@@ -63,9 +63,24 @@ const experts::CachePolicy& find_cache_for(CacheUser user, const std::string& na
   throw unknown_name(setting, name, names);
 }
 
+const experts::RouterPolicy& find_router_for(bool plays, const std::string& name) {
+  const auto acts = [&](const auto& policy) { return plays || !policy.scripted; };
+  const auto has_name = [&](const auto& policy) { return experts::is_named(policy, name); };
+  const auto found = std::ranges::find_if(experts::router_policies(), has_name);
+  if (found == experts::router_policies().end())
+    throw unknown_name(Setting::kRouter, name, names_in(experts::router_policies(), acts));
+  if (acts(*found)) return *found;
+  throw Error(ErrorKind::kUsage, "this router plays a routing trace, for benchmarks alone, and none is given")
+      .in(Setting::kRouter)
+      .expected(listed(names_in(experts::router_policies(), acts), "or"))
+      .found(name)
+      .fix("name one of these; sluice run, trace and compare play a trace: " + Setting::kRouter + " " + name +
+           " " + Setting::kRouting + " FILE");
+}
+
 void name_policies(const EngineFlags& flags, engine::EngineOptions& options) {
   options.preset = flags.preset;
-  options.router = flags.router;
+  if (!flags.router.empty()) options.router = find_router_for(!flags.routing.empty(), flags.router);
   if (!flags.cache.empty()) options.cache = find_cache_for(CacheUser::kModel, flags.cache, Setting::kCache);
   options.scheduler = flags.scheduler;
   if (!flags.prefetch.empty()) options.prefetch = find_prefetch_of_model(flags.prefetch);

@@ -49,6 +49,8 @@ std::string device_cache_names();
 enum class CacheUser { kModel, kReplay };
 // Error(kUsage) that names `setting` for an unknown cache, and for one that must know what its user does not.
 const experts::CachePolicy& find_cache_for(CacheUser user, const std::string& name, Setting setting);
+// Error(kUsage) for an unknown router, and for one that plays a trace where none is given (`plays`).
+const experts::RouterPolicy& find_router_for(bool plays, const std::string& name);
 // Finds the policies that flags name, before anything is opened. Error(kUsage).
 void name_policies(const EngineFlags& flags, engine::EngineOptions& options);
 

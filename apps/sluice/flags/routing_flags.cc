@@ -31,12 +31,6 @@ std::uint32_t parse_layer(const std::string& text) {
 }  // namespace
 
 void check_played(const EngineFlags& flags, const experts::RouterPolicy& router) {
-  if (router.scripted && flags.routing.empty())
-    throw Error(ErrorKind::kUsage, "the router recorded plays a routing trace, for benchmarks alone")
-        .in(Setting::kRouter)
-        .expected(Setting::kRouting + " FILE beside it, which run, trace and compare have")
-        .found("none")
-        .fix("name a trace, or use another router");
   const std::pair<Setting, const std::string&> needed[] = {{Setting::kRouting, flags.routing},
                                                            {Setting::kRoutingLayers, flags.routing_layers}};
   for (const auto& [setting, value] : needed)
