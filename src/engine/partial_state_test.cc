@@ -1,6 +1,6 @@
-// The prediction by the partial state, from end to end: where all that a layer needs is in memory it says what
-// the next router says, bit for bit; where something is missing it says something else; and never does it
-// change a logit.
+// The prediction by the partial state, from end to end: where all that a layer needs is in memory it says
+// what the next router says, bit for bit; where something is missing it says something else; and never does
+// it change a logit.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -27,8 +27,8 @@ enum class PredictorKind : std::uint8_t {
   kGateInput,  // the next layer's router applied to what this layer's router saw
   kResidual,   // the same, with the mean difference of the two inputs added (residual.h)
   // The next layer's attention, norm and router applied to the residual stream with what shared experts add,
-  // and those of the chosen experts that are in the nearest memory. Of decode steps alone: prompts use nearly
-  // all experts.
+  // and those of the chosen experts that are in the nearest memory. Prompts use nearly all experts and are
+  // not predicted.
   kPartial,
 };
 // The predictor's name in traces (docs/trace-format.md): "stream" "raw" "residual" "partial"; kNone has none.
