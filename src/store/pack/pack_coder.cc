@@ -91,7 +91,8 @@ Bytes CodedSlice::memory() const {
   const bool tiled = tiles.rows > 0;
   const std::uint64_t step = std::min(count, split_step(tiled ? tiles.group_places() : 1));
   const Bytes coded = tiled ? codec::native_encode_bytes(tiles) : count;
-  return codec::kFormatBf16.bytes({1, step}) + 2 * count + coded;
+  const Bytes plane = codec::kFormatSplit.plane_bytes({1, count}, 0);  // either of them
+  return codec::kFormatBf16.bytes({1, step}) + plane + plane + coded;
 }
 
 void load_slice(const PackJob& job, CodedSlice& slice, const InputFile& file, const StopRequest& stop) {
