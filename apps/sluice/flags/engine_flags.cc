@@ -84,7 +84,7 @@ void add_device_flags(Command& command, EngineFlags& flags) {
       ->group(kDeviceGroup);
 }
 
-// Of those that play a trace, or of the others.
+// The names of those that play a trace, or of the others.
 std::string router_names(bool scripted) {
   return names_of(experts::router_policies(),
                   [&](const experts::RouterPolicy& router) { return router.scripted == scripted; });
