@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <iterator>
 #include <optional>
 #include <regex>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -21,6 +23,8 @@ using sluice::program::PackedModelTest;
 using sluice::program::run;
 using sluice::program::run_json;
 using sluice::program::run_on_terminal;
+using sluice::program::Screen;
+using sluice::program::ScreenOf;
 
 class RunReport : public PackedModelTest {};
 
@@ -111,6 +115,28 @@ TEST_F(RunReport, StatusFitsTheTerminalAndSimpleTerminalsGetPlainText) {
   const std::string plain = run_on_terminal(words, "dumb").value().out;
   EXPECT_EQ(plain.find('\x1b'), std::string::npos) << plain;
   EXPECT_EQ(plain.find("MiB:"), std::string::npos) << plain;
+}
+
+// Words of the text that comes as it is made are not cut at the edge, and none is lost or shown twice.
+TEST_F(RunReport, ATerminalShowsTheTextInLinesThatEndBetweenWords) {
+  const std::string prompt = "The old king looked at his daughter and said";
+  const std::vector<std::string> words = {"run",    store(), "-p",     prompt, "-n", "120",
+                                          "--seed", "7",     "--temp", "0.8",  "-q"};
+  const Outcome plain = run("run " + store() + " -p '" + prompt + "' -n 120 --seed 7 --temp 0.8 -q");
+  ASSERT_EQ(plain.code, 0) << plain.err;
+  const auto in_words = [](const std::string& text) {
+    std::istringstream in(text);
+    return std::vector<std::string>(std::istream_iterator<std::string>(in), {});
+  };
+  for (const unsigned short columns : {20, 33, 50, 80}) {
+    SCOPED_TRACE(columns);
+    const std::optional<Outcome> shown = run_on_terminal(words, "xterm", columns);
+    if (!shown) GTEST_SKIP() << "PSEUDO-TERMINALS CANNOT BE MADE HERE: what a terminal shows is not checked";
+    const Screen screen = ScreenOf(shown->out, columns).screen();
+    EXPECT_EQ(screen.broken, 0u) << screen.text();
+    EXPECT_EQ(in_words(screen.text()), in_words(prompt + plain.out)) << screen.text();
+    EXPECT_GT(screen.lines.size(), 300u / columns);
+  }
 }
 
 // Figures that have no room are left out, the less important ones first; none is cut.

@@ -13,16 +13,19 @@
 
 #include "base/files/scratch_directory.h"
 #include "bundled_model.h"
+#include "own_disk.h"
 
 namespace {
 
 namespace fs = std::filesystem;
 using sluice::program::content_of;
 using sluice::program::kModel;
+using sluice::program::kNoDisks;
 using sluice::program::memory;
 using sluice::program::Outcome;
 using sluice::program::run;
 using sluice::program::run_command;
+using sluice::program::run_on_own_disk;
 using sluice::testing::ScratchDirectory;
 
 constexpr int kFailed = 1, kReaderGone = 141;
@@ -157,17 +160,13 @@ TEST_F(StandardStreams, AFullDiskIsToldBeforeTheWork) {
 // A file system of one page, which a file fills.
 TEST_F(StandardStreams, AFileOnAFullDiskIsToldBeforeTheWork) {
   const std::string place = file("full");
-  std::ofstream(file("mount")) << "mount -t tmpfs -o size=4k none " << place << " && head -c 4096 /dev/zero >"
-                               << place << "/page || exit 99\n"
-                               << "exec timeout 30 '" SLUICE_PROGRAM "' run " << kModel
-                               << " -p Once -n 4000 --ignore-eos --temp 0 --threads 1 --isa scalar --json >"
-                               << place << "/result\n";
-  fs::create_directory(place);
-  const Outcome outcome = run_command("unshare -rm sh " + file("mount"));
-  if (outcome.code == 99 || outcome.err.starts_with("unshare"))
-    GTEST_SKIP() << "FILE SYSTEMS CANNOT BE MOUNTED HERE: a full one is not checked";
-  EXPECT_EQ(outcome.code, kFailed);
-  EXPECT_EQ(outcome.err, kFull);
+  const auto outcome = run_on_own_disk(
+      place, "size=4k",
+      "head -c 4096 /dev/zero >" + place + "/page && exec timeout 30 '" SLUICE_PROGRAM "' run " + kModel +
+          " -p Once -n 4000 --ignore-eos --temp 0 --threads 1 --isa scalar --json >" + place + "/result");
+  if (!outcome) GTEST_SKIP() << kNoDisks;
+  EXPECT_EQ(outcome->code, kFailed);
+  EXPECT_EQ(outcome->err, kFull);
 }
 
 // A context of 4096 tokens takes the plainest code minutes. What -o and --decisions name is whole or is not

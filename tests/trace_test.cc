@@ -13,6 +13,7 @@
 
 #include "base/json/json.h"
 #include "bundled_model.h"
+#include "own_disk.h"
 #include "scratch_test.h"
 
 namespace {
@@ -21,10 +22,12 @@ namespace fs = std::filesystem;
 using sluice::Json;
 using sluice::program::content_of;
 using sluice::program::kModel;
+using sluice::program::kNoDisks;
 using sluice::program::memory;
 using sluice::program::Outcome;
 using sluice::program::run;
 using sluice::program::run_json;
+using sluice::program::run_on_own_disk;
 
 const std::string kData = SLUICE_SOURCE_DIR "/tests/data/routing/";
 
@@ -359,6 +362,54 @@ TEST_F(TraceTest, AnInterruptedTraceIsReadAndContinued) {
   const Outcome foreign = run("trace " + kModel + " --tokens 5 -n 2 --append -o " + store + "/manifest.json");
   EXPECT_EQ(foreign.code, 1);
   EXPECT_NE(foreign.err.find("not a routing trace"), std::string::npos) << foreign.err;
+}
+
+// The error of a file that found no room behind so many bytes.
+std::string no_room(const std::string& path, int bytes) {
+  return "sluice: " + path + " at byte " + std::to_string(bytes) +
+         ": cannot be written; expected a place with room, where you may write, found No space left on "
+         "device; free some space or choose another directory\n";
+}
+
+TEST_F(TraceTest, ANewTraceOnAFullDiskIsOneErrorAndLeavesNothing) {
+  const std::string place = file("place"), trace = place + "/a.trace",
+                    record = "'" SLUICE_PROGRAM "' trace " + kModel +
+                             " -q --tokens 5,6,7 -n 300 --temp 0 --ignore-eos --memory " + memory(48);
+  for (const int kib : {4, 64}) {  // soon after the first step, and later
+    SCOPED_TRACE(kib);
+    const auto outcome = run_on_own_disk(place, "size=" + std::to_string(kib) + "k",
+                                         record + " -o " + trace + "; echo $?; ls -A " + place);
+    if (!outcome) GTEST_SKIP() << kNoDisks;
+    EXPECT_EQ(outcome->err, no_room(trace, kib << 10));
+    EXPECT_EQ(outcome->out, "1\n");  // and no name of a file
+  }
+  // A log that finds no room takes the trace with it, which is elsewhere.
+  const auto log = run_on_own_disk(
+      place, "size=8k",
+      record + " -o " + file("b.trace") + " --decisions " + place + "/log; echo $?; ls -A " + place);
+  ASSERT_TRUE(log);
+  EXPECT_EQ(log->err, no_room(place + "/log", 8 << 10));
+  EXPECT_EQ(log->out, "1\n");
+  EXPECT_FALSE(fs::exists(file("b.trace")));
+}
+
+TEST_F(TraceTest, AFullDiskLeavesAnEarlierTraceAsItWas) {
+  const std::string record =
+      " trace " + kModel + " --tokens 5,6,7 --temp 0 --ignore-eos --memory " + memory(48) + " -o ";
+  ASSERT_EQ(run(record + file("a.trace") + " -n 4 -q").code, 0);
+  const std::string earlier = content_of(file("a.trace")), place = file("place"), trace = place + "/a.trace";
+  ASSERT_LT(earlier.size(), 32u << 10);
+  const auto outcome = run_on_own_disk(place, "size=64k",
+                                       "cp " + file("a.trace") + " " + trace + "\n'" SLUICE_PROGRAM "'" +
+                                           record + trace + " -q -n 300 --append; echo $?; ls -A " + place +
+                                           "; cp " + trace + " " + file("kept.trace"));
+  if (!outcome) GTEST_SKIP() << kNoDisks;
+  EXPECT_EQ(outcome->err, no_room(trace, 64 << 10));
+  EXPECT_EQ(outcome->out, "1\na.trace\n");
+  EXPECT_TRUE(content_of(file("kept.trace")) == earlier);
+  const Json read = run_json("simulate --trace " + file("kept.trace") + " --cache lru --capacity 8");
+  EXPECT_EQ(read["cut_off"], false);
+  EXPECT_EQ(read["steps"], 4);
 }
 
 TEST_F(TraceTest, SimulateReadsPublishedTracesAndComparesCaches) {

@@ -11,10 +11,14 @@ import termios
 import unittest
 
 TOOLS = os.path.dirname(os.path.abspath(__file__))
+WORDS = "The old king looked at his daughter and said, “Come and tell me, and tell me what the truth I do.” " * 3
 PROGRAM = """#!/bin/sh
 case $1 in
   pack) mkdir -p "$4" && touch "$4/manifest.json" ;;
-  run) echo text ;;
+  run) case "$*" in
+    *--quiet*) echo "$QUIET" ;;
+    *) echo text ;;
+  esac ;;
 esac
 """
 
@@ -40,7 +44,7 @@ class Demo(unittest.TestCase):
         self.script = shutil.copy(os.path.join(TOOLS, "demo.sh"), os.path.join(self.root.name, "tools"))
         program = os.path.join(self.root.name, "build/sluice")
         with open(program, "w", encoding="utf-8") as file:
-            file.write(PROGRAM)
+            file.write(PROGRAM.replace("$QUIET", WORDS.strip()))
         os.chmod(program, 0o755)
         with open(os.path.join(self.root.name, "models/fable-moe-18m/model.safetensors"), "wb") as file:
             file.truncate(34 << 20)

@@ -179,6 +179,7 @@ ModelConfig read_config(const store::Checkpoint& checkpoint) {
     throw Error(ErrorKind::kNotFound, "config.json is missing")
         .in(checkpoint.path())
         .expected("a model as Hugging Face publishes it, or a packed store of one")
+        .found(checkpoint.packed() ? "a packed store without it" : "weights without it")
         .fix(checkpoint.packed() ? "pack the model again, from a directory that has it"
                                  : "download it beside the weights");
   }

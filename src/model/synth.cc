@@ -40,6 +40,8 @@ void replace_count(Json& json, std::initializer_list<const char*> keys, std::uin
   }
   throw Error(ErrorKind::kInvalid, "the config has no field for this number, so the number cannot be changed")
       .in(path + ": " + *keys.begin())
+      .expected("the field in the config")
+      .found("none")
       .fix("leave the flag out");
 }
 
@@ -205,7 +207,8 @@ SynthPlan plan_synth(const std::string& config_path, const SynthOptions& options
         "embeddings that are also the output head cannot have a common part: one token would always win")
         .in(Setting::kEmbeddingCommon)
         .expected("a config whose tie_word_embeddings is false")
-        .found("true, in " + config_path);
+        .found("true, in " + config_path)
+        .fix("leave " + Setting::kEmbeddingCommon + " out, or correct the config");
 
   const Bytes shard_bytes = std::max<Bytes>(options.shard_bytes, 1);
   for (std::size_t i = 0; i < plan.tensors.size(); ++i) {

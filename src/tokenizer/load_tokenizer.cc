@@ -85,6 +85,7 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::string& path, const StopReq
     throw Error(ErrorKind::kNotFound, "no such file or directory")
         .in(path)
         .expected("a tokenizer.json, a tokenizer.model or a directory")
+        .found(status.type() == fs::file_type::not_found ? "nothing" : error.message())
         .fix("check the path");
   }
   if (fs::is_directory(status)) return load_directory(path, stop);
@@ -95,6 +96,7 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::string& path, const StopReq
   throw Error(ErrorKind::kUnsupported, "not a tokenizer file")
       .in(path)
       .expected("a tokenizer.json, a tokenizer.model or a directory")
+      .found("a file of another name")
       .fix("name one of these");
 }
 

@@ -80,6 +80,8 @@ TokenizerConfig read_tokenizer_config(const std::string& path) {
     if (token.size() > AddedTokens::kMaxContentBytes) {
       throw Error(ErrorKind::kInvalid, "special token is too long")
           .in(path)
+          .expected(fmt::format("at most {} bytes", AddedTokens::kMaxContentBytes))
+          .found(fmt::format("{}", token.size()))
           .fix("download the tokenizer files again");
     }
   }

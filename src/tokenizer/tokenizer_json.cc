@@ -21,6 +21,7 @@ void require_absent(const JsonObject& model, std::string_view key) {
   throw Error(ErrorKind::kUnsupported, fmt::format("BPE with {} is not supported", key))
       .in(fmt::format("{}.{}", model.name(), key))
       .expected("null")
+      .found(printable(value->dump(-1, ' ', true, Json::error_handler_t::replace)))
       .fix(tokens_instead_of_text());
 }
 
@@ -44,6 +45,7 @@ std::unique_ptr<Bpe> read_bpe(TokenizerDocument& document, const JsonObject& mod
     throw Error(ErrorKind::kUnsupported, "BPE with dropout is not supported")
         .in(model.name() + ".dropout")
         .expected("null")
+        .found(fmt::format("{}", model.real("dropout", 0.0, 1.0)))
         .fix(tokens_instead_of_text());
   }
   BpeOptions options;

@@ -88,7 +88,8 @@ class CsvTrace final : public RoutingTrace {
       throw Error(ErrorKind::kUnsupported, "unknown version of the route trace")
           .in(path(), 0)
           .expected(fmt::format("\"{}\"", kFirstLine))
-          .found(fmt::format("\"{}\"", line.value_or("").substr(0, 40)));
+          .found(fmt::format("\"{}\"", line.value_or("").substr(0, 40)))
+          .fix("name a .csv of this version, or a trace of `sluice trace`");
     std::map<std::uint64_t, Bytes> sizes;
     Bytes at = input_->offset();
     for (line = input_->line(); line && line->starts_with('#'); line = input_->line()) {

@@ -27,7 +27,8 @@ class MrtTrace final : public RoutingTrace {
       throw Error(ErrorKind::kUnsupported, "unknown version of .mrt")
           .in(path(), 4)
           .expected("1")
-          .found(std::to_string(word(1)));
+          .found(std::to_string(word(1)))
+          .fix("name a .mrt of this version, or a trace of `sluice trace`");
     header_.format = "mrt";
     header_.layers = in_range(head, 2, "layers", 1, 65536);
     header_.experts = in_range(head, 3, "experts", 1, 256);  // ids are bytes

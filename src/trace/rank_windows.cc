@@ -40,6 +40,7 @@ std::vector<double> recorded_ranks(RoutingTrace& trace, const std::function<bool
     throw Error(ErrorKind::kInvalid, "the trace has too few tokens to plan with")
         .in(trace.path())
         .expected("a sequence of at least 64 tokens")
+        .found(windows.empty() ? "no whole step" : "shorter ones alone")
         .fix("record a longer run: sluice trace " + flag(Setting::kPredict) + " 200");
   return std::move(profile.f);
 }

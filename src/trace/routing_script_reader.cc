@@ -94,6 +94,8 @@ std::shared_ptr<const experts::RoutingScript> read_routing_script(RoutingTrace& 
   if (tokens == 0)
     throw Error(ErrorKind::kInvalid, "the trace has no whole step that could be played")
         .in(trace.path())
+        .expected("routing of at least one token in all layers")
+        .found("none")
         .fix("record a longer run");
   if (!trace.played().empty()) script->add_to_source(", itself " + trace.played());
   return script;

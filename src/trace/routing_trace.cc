@@ -17,7 +17,8 @@ TraceSizes::TraceSizes(std::uint32_t layers, std::uint32_t experts, std::string_
     throw Error(ErrorKind::kInvalid, "the trace has sizes of too many experts")
         .in(path)
         .expected(fmt::format("at most {} experts in all layers", kMostExpertsInAll))
-        .found(fmt::format("{} layers of {}", layers, experts));
+        .found(fmt::format("{} layers of {}", layers, experts))
+        .fix("copy the trace again, or record it again");
   memory_.resize(all);
   disk_.resize(all);
   exp_disk_.resize(all);

@@ -123,6 +123,7 @@ Head read_head(TraceInput& input) {
     throw Error(ErrorKind::kInvalid, "not a routing trace")
         .in(input.path(), 0)
         .expected("a file of `sluice trace`")
+        .found("another kind of file, or an empty one")
         .fix("record into another file");
   Head head;
   std::vector<std::byte> bytes;

@@ -67,7 +67,8 @@ std::optional<std::string_view> TraceInput::line() {
       throw Error(ErrorKind::kInvalid, "a line is too long")
           .in(path(), offset_)
           .expected("at most 65536 bytes")
-          .found("more");
+          .found("more")
+          .fix("name a .csv trace, or one of `sluice trace`");
     }
     const char* text = reinterpret_cast<const char*>(buffer_.data() + begin_);
     if (stop != to) {

@@ -100,6 +100,8 @@ TraceWriter TraceWriter::resume(const std::string& path, const TraceHeader& head
   if (!(*old.sizes == *header.sizes))
     throw Error(ErrorKind::kInvalid, "the trace was recorded from the same model, stored with other sizes")
         .in(path)
+        .expected("experts of the same bytes in memory and on disk")
+        .found("other bytes, as of a packed store and its source")
         .fix("record into another file, or from the store that it was recorded from");
   if (old.ahead != header.ahead || old.gate_inputs != header.gate_inputs)
     throw Error(ErrorKind::kInvalid, "the trace records other things beside the routing")

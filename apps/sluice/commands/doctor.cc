@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -99,11 +101,14 @@ class ProbeFile {
       const std::string block(kBlockBytes, 's');
       const bool written =
           ::write(fd, block.data(), block.size()) == static_cast<ssize_t>(block.size()) && ::fsync(fd) == 0;
+      error_ = errno;
       ::close(fd);
       if (written) return;
       ::unlink(path_.c_str());
       path_.clear();
       made_ = false;
+    } else {
+      error_ = errno;
     }
     std::error_code ignored;
     for (const auto& entry : std::filesystem::directory_iterator(directory, ignored)) {
@@ -118,9 +123,11 @@ class ProbeFile {
     if (made_) ::unlink(path_.c_str());
   }
   const std::string& path() const { return path_; }  // empty: no file could be made or found
+  int error() const { return error_; }               // then: why none could be made
 
  private:
   std::string path_;
+  int error_ = 0;
   bool made_ = false;
 };
 
@@ -140,9 +147,13 @@ Finding check_direct_reads(const std::string& directory, const ProbeFile& probe,
   const std::string fix =
       "put the model on a local disk (ext4, XFS, Btrfs), or run with " + flag(Setting::kIo) + " buffered";
   if (probe.path().empty()) {
-    return {"direct reads", false,
-            fmt::format("{}: not checked: nothing can be written there, and it holds no file", directory),
-            "name a directory that holds a model: sluice doctor DIRECTORY"};
+    const bool full = probe.error() == ENOSPC || probe.error() == EDQUOT;
+    return {
+        "direct reads", false,
+        fmt::format("{}: not checked: no file can be made there ({}), and it holds none that could be read",
+                    escaped_text(directory), std::strerror(probe.error())),
+        full ? "free some space, or name a directory that holds a model: sluice doctor DIRECTORY"
+             : "name a directory that holds a model, or where you may write: sluice doctor DIRECTORY"};
   }
   try {
     const InputFile file = InputFile::open(probe.path(), ReadMode::kDirect);
@@ -238,7 +249,10 @@ void print_lines(const std::vector<Finding>& findings, bool quiet) {
 }
 
 void doctor(const std::string& directory, const std::string& profile, const CommonFlags& common) {
-  if (!std::filesystem::is_directory(directory)) {
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(directory, error);
+  if (status.type() == std::filesystem::file_type::none) throw io_error("stat", directory, error.value());
+  if (!std::filesystem::is_directory(status)) {
     throw Error(ErrorKind::kNotFound, "no such directory")
         .in(directory)
         .expected("the directory where models lie")

@@ -75,7 +75,8 @@ void run(const Options& options) {
   if (options.file.empty()) {
     good = lab::answer_all(function, standard_input(), "standard input", std::cout, stop);
   } else {
-    if (std::filesystem::is_directory(options.file))
+    std::error_code ignored;  // opening it says what is wrong
+    if (std::filesystem::is_directory(options.file, ignored))
       throw Error(ErrorKind::kInvalid, "not a file")
           .in(options.file)
           .expected("a file of JSON lines")

@@ -47,13 +47,15 @@ struct Row {
 
 lab::SlicedModel read_shape(const std::string& path) {
   namespace fs = std::filesystem;
-  const std::string file = fs::is_directory(path) ? path + "/config.json" : path;
+  std::error_code ignored;  // reading the file says what is wrong
+  const std::string file = fs::is_directory(path, ignored) ? path + "/config.json" : path;
   return lab::SlicedModel(path, model::parse_config(read_json_file(file), file));
 }
 
 // The model whose experts the trace routes.
 lab::SlicedModel model_of(const std::string& shape, const trace::TraceHeader& header) {
-  if (!shape.empty() && std::filesystem::exists(shape)) return read_shape(shape);
+  std::error_code ignored;  // what cannot be looked at is no name of a model either
+  if (!shape.empty() && std::filesystem::exists(shape, ignored)) return read_shape(shape);
   if (!shape.empty()) return lab::find_published_model(shape);
   for (const lab::SlicedModel& model : lab::published_models())
     if (model.layers() == header.layers && model.experts() == header.experts && model.top_k() == header.top_k)

@@ -108,7 +108,7 @@ Error not_there(const std::string& what, const std::string& flag, const std::str
 std::string trace_of(const Options& options, const char* usual) {
   if (options.trace == kNone) return "";
   std::string trace = options.trace.empty() ? usual : options.trace;
-  if (!std::filesystem::exists(trace))
+  if (!is_there(trace))
     throw not_there("recorded routing", Setting::kTrace + " FILE", trace, options.trace.empty(),
                     ", or " + Setting::kTrace + " none to do without it");
   return trace;
@@ -154,14 +154,14 @@ std::optional<reproduce::TrainedSettings> trained_settings(const Options& option
         .found(Setting::kModel + " none")
         .fix("leave out " + Setting::kFile + ", or give " + Setting::kModel + " DIR");
   }
-  if (!std::filesystem::exists(options.model))
+  if (!is_there(options.model))
     throw not_there("model", Setting::kModel + " DIR", options.model, is_default_model(options),
                     ", or " + Setting::kModel + " none for replays alone");
   store::check_not_packed(options.model);
   reproduce::TrainedSettings settings;
   settings.model = options.model;
   const std::string text = options.text.empty() ? options.model + "/eval.txt" : options.text;
-  if (!std::filesystem::exists(text))
+  if (!is_there(text))
     throw Error(ErrorKind::kNotFound, "there is no text to measure quality on")
         .in(text)
         .expected("a text file")
@@ -223,7 +223,7 @@ void reproduce_slicemoe(const Options& options) {
 
 // The questions of a task, each with its answers, as one text; empty where they do not lie with the sources.
 std::string questions_of(const char* task, const char* path) {
-  if (!std::filesystem::exists(path)) return "";
+  if (!is_there(path)) return "";
   std::string text;
   for (const eval::ChoiceItem& item :
        eval::find_choice_task(task).read(eval::read_data_file(path, kMostTextBytes), path))
@@ -240,11 +240,11 @@ std::optional<reproduce::DaliTrainedSettings> dali_trained_settings(const Option
         .found(Setting::kModel + " none")
         .fix("leave out " + Setting::kFile + ", or give " + Setting::kModel + " DIR");
   }
-  if (!std::filesystem::exists(options.model))
+  if (!is_there(options.model))
     throw not_there("model", Setting::kModel + " DIR", options.model, is_default_model(options),
                     ", or " + Setting::kModel + " none for replays alone");
   const std::string text = options.text.empty() ? options.model + "/eval.txt" : options.text;
-  if (!std::filesystem::exists(text))
+  if (!is_there(text))
     throw Error(ErrorKind::kNotFound, "there is no text to calibrate and measure predictions with")
         .in(text)
         .expected("a text file")
@@ -301,7 +301,7 @@ void reproduce_zipmoe(const Options& options) {
         .expected("a model directory or a packed store; none is for slicemoe and dali")
         .found(kNone)
         .fix("give " + Setting::kModel + " DIR, or leave it out for the bundled model");
-  if (!std::filesystem::exists(options.model))
+  if (!is_there(options.model))
     throw not_there("model", Setting::kModel + " DIR", options.model, is_default_model(options), "");
   settings.trace = trace_of(options, kTrace);
   const OutputDirectory directory(output);

@@ -67,8 +67,7 @@ void LiveText::write(const std::string& written) {
     put(text);
     return;
   }
-  put("\x1b[J" + text);  // clears the old status line below the cursor
-  end_full_line(text);
+  put("\x1b[J" + in_lines(text));  // clears the old status line below the cursor
   const auto now = std::chrono::steady_clock::now();
   if (now - drawn_at_ >= kRedraw || !text.empty()) {
     drawn_at_ = now;
@@ -96,30 +95,49 @@ void LiveText::write(const std::string& written) {
   }
 }
 
-void LiveText::end_full_line(const std::string& text) {
-  const std::size_t columns = terminal_columns();
+std::string LiveText::in_lines(const std::string& text) {
+  const std::size_t columns = std::max<std::size_t>(2, terminal_columns()) - 1;
+  std::string lines;
   std::mbstate_t state{};
   for (std::size_t at = 0; at < text.size();) {
     wchar_t character = 0;
-    const std::size_t bytes = std::mbrtowc(&character, text.data() + at, text.size() - at, &state);
+    std::size_t bytes = std::mbrtowc(&character, text.data() + at, text.size() - at, &state);
+    std::size_t width = 0;
     if (bytes == 0 || bytes > text.size() - at) {
-      at += 1;
+      bytes = 1;
       state = {};
-      continue;
-    }
-    at += bytes;
-    if (character == L'\n' || character == L'\r') {
-      column_ = 0;
-    } else if (character == L'\t') {
-      column_ = std::min(columns - 1, (column_ / 8 + 1) * 8);
     } else {
-      const std::size_t width = static_cast<std::size_t>(std::max(0, ::wcwidth(character)));
-      column_ = column_ + width > columns ? width : column_ + width;
+      width = static_cast<std::size_t>(std::max(0, ::wcwidth(character)));
     }
+    put_character(text.substr(at, bytes), width, columns, lines);
+    at += bytes;
   }
-  if (column_ < columns) return;
-  put("\r\n");
-  column_ = 0;
+  return lines;
+}
+
+void LiveText::put_character(const std::string& character, std::size_t width, std::size_t columns,
+                             std::string& lines) {
+  const char first = character[0];
+  const bool blank = first == ' ' || first == '\t', ends = first == '\n' || first == '\r';
+  if (blank) width = first == '\t' ? 8 - column_ % 8 : 1;
+  if (!ends && column_ + width > columns) {
+    const bool moves = !blank && width < 2 && word_columns_ > 0 && word_columns_ < column_;
+    if (moves) lines += "\x1b[" + std::to_string(word_columns_) + "D\x1b[K";
+    lines += "\r\n" + (moves ? word_ : "");
+    column_ = moves ? word_columns_ : 0;
+    if (!moves) begin_word();
+    if (blank) return;  // the end of the line stands for it
+  }
+  lines += character;
+  column_ = ends ? 0 : column_ + width;
+  if (blank || ends || width > 1) return begin_word();  // a line may end behind wide characters
+  word_ += character;
+  word_columns_ += width;
+}
+
+void LiveText::begin_word() {
+  word_.clear();
+  word_columns_ = 0;
 }
 
 void LiveText::finish() {

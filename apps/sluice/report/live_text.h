@@ -7,8 +7,8 @@
 
 namespace sluice::app {
 
-// Writes to standard output. The status is drawn at most ten times a second, below the text, and removed by
-// finish(). Thread-compatible.
+// Writes to standard output; on a terminal in lines that end between words. The status is drawn at most ten
+// times a second, below the text, and removed by finish(). Thread-compatible.
 class LiveText {
  public:
   // `status` returns its lines for the given number of columns; it is called only when it is about to be
@@ -19,12 +19,17 @@ class LiveText {
   void finish();                           // leaves the cursor after the text
 
  private:
-  // After a character in the last column a terminal waits before it wraps, and drawing the status line makes
-  // it forget that; so this counts the column and ends the line.
-  void end_full_line(const std::string& text);
+  // The text in lines that the terminal need not break: a word that has begun and turns out to be too long
+  // for its line is taken back there, and goes to the next. The last column stays free: behind a character in
+  // it a terminal waits before it breaks the line, and drawing the status makes it forget that.
+  std::string in_lines(const std::string& text);
+  void put_character(const std::string& character, std::size_t width, std::size_t columns,
+                     std::string& lines);
+  void begin_word();
 
   bool terminal_, colour_, finished_ = false;
-  std::size_t column_ = 0;
+  std::size_t column_ = 0, word_columns_ = 0;
+  std::string word_;  // that stands last, and may go on
   std::function<std::string(std::size_t)> status_;
   std::chrono::steady_clock::time_point drawn_at_;
 };

@@ -67,7 +67,8 @@ void check(const RoutedSteps& steps, const SlicedModel& model, const MachineRepl
         .in(Setting::kMemoryExperts)
         .expected(fmt::format("at least {} bytes",
                               settings.bytes.of(experts::least_parts(settings.precision.mode))))
-        .found(std::to_string(settings.memory));
+        .found(std::to_string(settings.memory))
+        .fix("give more memory, or a model with smaller experts (" + Setting::kShape + ")");
 }
 
 experts::CacheConfig cache_config(const MachineReplaySettings& settings) {

@@ -228,7 +228,9 @@ std::unique_ptr<System> make_system(std::uint32_t layers, std::uint32_t experts,
     throw Error(ErrorKind::kUsage, settings.pools ? "this preset has no pools" : "this preset needs pools")
         .in(Setting::kPreset)
         .expected(settings.pools ? "a preset with the cache zip-pools" : "slots of its pools")
-        .found(preset.name);
+        .found(preset.name)
+        .fix(settings.pools ? "name such a preset, or leave the slots out"
+                            : "give the slots of a layer, or name a preset without pools");
   return std::make_unique<Scheduled>(preset, layers, costs, settings);
 }
 

@@ -53,7 +53,11 @@ SlicedModel::SlicedModel(std::string name, const model::ModelConfig& config)
       experts_(config.moe.experts),
       top_k_(config.moe.top_k) {
   if (layers_ == 0 || config.has_encoder())
-    throw Error(ErrorKind::kUnsupported, "only decoders with experts are modelled").in(name_);
+    throw Error(ErrorKind::kUnsupported, "only decoders with experts are modelled")
+        .in(name_)
+        .expected("layers with routed experts, and no encoder")
+        .found(config.has_encoder() ? "an encoder-decoder" : "no layer with experts")
+        .fix("name the model that the trace was recorded from, or leave " + Setting::kShape + " out");
   model_layers_.resize(config.layers);
   for (std::uint32_t layer = 0; layer < config.layers; ++layer)
     model_layers_[layer].window = config.window(layer);

@@ -1,5 +1,7 @@
 #include "lab/replay/predicted_steps.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <vector>
 
@@ -59,12 +61,18 @@ RoutedSteps read_predicted_steps(const std::string& path, PredictorKind kind, Ro
         ErrorKind::kUsage,
         "this prefetch must know by how much the inputs of neighbouring routers differ on the average")
         .in(Setting::kPrefetch)
+        .expected(fmt::format("predictions {} in the trace, or routing to measure them by", name))
+        .found("neither")
         .fix("name recorded routing of another text that has predictions, too: " + Setting::kRanksOf +
              " FILE");
   const RoutedSteps text = read_with(other, raw, settings, stop);
   if (!text.logits || text.layers != steps.layers || text.experts != steps.experts)
     throw Error(ErrorKind::kInvalid, "the routing by which predictions are corrected is of another model")
-        .in(other);
+        .in(other)
+        .expected(fmt::format("{} layers of {} experts, with router logits", steps.layers, steps.experts))
+        .found(fmt::format("{} layers of {}, {} logits", text.layers, text.experts,
+                           text.logits ? "with" : "without"))
+        .fix("record a text with this model: sluice trace " + flag(Setting::kAhead));
   add_residuals(logit_residuals(text), steps);
   return steps;
 }

@@ -68,14 +68,16 @@ void check_pools(const experts::CachePolicy& policy, std::uint32_t layers, const
       throw Error(ErrorKind::kBudget, "the slots of zip-pools do not fit its cache")
           .in(Setting::kPools)
           .expected(fmt::format("at most {} experts", settings.capacity))
-          .found(fmt::format("{} slots in all", in_all));
+          .found(fmt::format("{} slots in all", in_all))
+          .fix("give fewer slots, or a larger " + Setting::kCapacity);
     return;
   }
   if (slots.c + slots.s + slots.e > 0 && sizes->layers() > 0 && sizes->bytes({0, 0}).exp == 0)
     throw Error(ErrorKind::kUsage, "the experts of this trace are stored whole")
         .in(Setting::kPools)
         .expected("slots of F only")
-        .found(experts::slots_text(slots));
+        .found(experts::slots_text(slots))
+        .fix("give " + Setting::kPools + " F,0,0,0, or a trace of a packed store");
 }
 
 }  // namespace

@@ -118,6 +118,7 @@ std::vector<std::string> check_identity(const std::string& record, const PackIde
   if (found.reason.empty()) return std::move(found.changed);
   throw Error(ErrorKind::kInvalid, "the source is not what it was when the pack was interrupted")
       .in(identity.source->path)
+      .expected("the files and experts that the pack began with")
       .found(found.reason)
       .fix("remove " + partial + " to start over");
 }

@@ -77,6 +77,8 @@ void list_sources(PackJob& job) {
     if (found == nullptr || found->size != file.size) {
       throw Error(ErrorKind::kInvalid, "the source changes while it is packed")
           .in(job.source_path(file.relative))
+          .expected(fmt::format("{} bytes, as its header was read", file.size))
+          .found(found == nullptr ? "no file any more" : fmt::format("{} bytes", found->size))
           .fix("pack it again once nothing writes to it");
     }
     job.source_of_file.push_back(static_cast<std::size_t>(found - job.directory.files.data()));
@@ -131,6 +133,8 @@ void check_source_unchanged(const PackJob& job, const std::string& partial) {
     if (same == nullptr || !same_version(*same, file)) {
       throw Error(ErrorKind::kInvalid, "the file changed while it was packed")
           .in(job.source_path(file.relative))
+          .expected("the file that was there when the pack began")
+          .found(same == nullptr ? "no file any more" : "another size, time of change or file of this name")
           .fix("remove " + partial + " and pack again");
     }
   }

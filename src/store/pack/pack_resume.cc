@@ -1,5 +1,7 @@
 #include "store/pack/pack_resume.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -42,6 +44,8 @@ class Records {
   Error wrong() const {
     return Error(ErrorKind::kCorrupt, "the journal of the unfinished store does not fit its plan")
         .in(partial_.file(kJournalName))
+        .expected("records of what the pack was to write, in its order")
+        .found("another record")
         .fix("remove " + partial_.path() + " to start over");
   }
 
@@ -91,6 +95,8 @@ void clear(PartialDirectory& partial) {
   if (!partial.has(kJournalName) && !partial.has(kManifestName) && !partial.empty()) {
     throw Error(ErrorKind::kInvalid, "this directory is not an unfinished store")
         .in(partial.path())
+        .expected(fmt::format("{} or {} beside its files, or no file", kJournalName, kManifestName))
+        .found("files without them")
         .fix("remove the directory or choose another name");
   }
   partial.clear(kJournalName);

@@ -58,6 +58,8 @@ void check_outside(const std::string& target, const std::string& source) {
     if (at == from) {
       throw Error(ErrorKind::kInvalid, "the target would be inside its source")
           .in(name)
+          .expected("a place that is not read while it is written")
+          .found("one in " + source)
           .fix("choose a place outside of " + source);
     }
     if (at == at.parent_path()) return;
@@ -100,6 +102,8 @@ PartialDirectory::PartialDirectory(const std::string& target,
       if (error != EWOULDBLOCK) throw io_error("flock", path_, error);
       throw Error(ErrorKind::kInvalid, "another process is writing this")
           .in(path_)
+          .expected("a directory that no other process has locked")
+          .found("a locked one")
           .fix("wait for it to finish or stop it");
     }
     struct stat locked {
@@ -110,12 +114,18 @@ PartialDirectory::PartialDirectory(const std::string& target,
     ::close(fd_);
     fd_ = -1;
   }
-  if (fd_ < 0) throw Error(ErrorKind::kIo, "the directory keeps changing").in(path_).fix("try again");
+  if (fd_ < 0)
+    throw Error(ErrorKind::kIo, "the directory keeps changing")
+        .in(path_)
+        .expected("a directory that stays while it is locked")
+        .found("another one of this name, time and again")
+        .fix("stop what else writes there, and try again");
   for (const std::string& name : names_in(path_)) {
     if (is_ours(name)) continue;
     ::close(fd_);
     throw Error(ErrorKind::kInvalid, "the unfinished directory holds another program's files")
         .in(path_)
+        .expected("what an interrupted command of this kind leaves")
         .found(fmt::format("\"{}\", which is not ours", name))
         .fix("remove the directory or choose another name");
   }

@@ -81,6 +81,8 @@ class Copier {
     if (!partial_.has(kQuantiseMarker) && !partial_.empty()) {
       throw Error(ErrorKind::kInvalid, "this directory is not an unfinished copy")
           .in(partial_.path())
+          .expected(fmt::format("{} beside its files, or no file", kQuantiseMarker))
+          .found("files without it")
           .fix("remove the directory or choose another name");
     }
     try {

@@ -134,6 +134,8 @@ UnpackResult unpack(const std::string& store, const std::string& target, const U
   if (!partial.has(kUnpackMarker) && !partial.empty()) {
     throw Error(ErrorKind::kInvalid, "this directory is not an unfinished unpack")
         .in(partial.path())
+        .expected(fmt::format("{} beside its files, or no file", kUnpackMarker))
+        .found("files without it")
         .fix("remove the directory or choose another name");
   }
   try {

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "tokenizer/json/component_json.h"
 #include "tokenizer/text/advice.h"
+#include "tokenizer/text/printable.h"
 
 namespace sluice::tokenizer {
 namespace {
@@ -22,6 +23,9 @@ TokenTemplate read_template(const JsonObject& object) {
       if (part.object("Sequence").string("id") != "A" || ++sequences > 1) {
         throw Error(ErrorKind::kUnsupported, "template of more than one sequence")
             .in(part.name())
+            .expected("the sequence A, once")
+            .found(fmt::format("\"{}\"{}", printable(part.object("Sequence").string("id")),
+                               sequences > 1 ? " again" : ""))
             .fix(tokens_instead_of_text());
       }
       continue;
@@ -37,6 +41,8 @@ TokenTemplate read_template(const JsonObject& object) {
   if (sequences != 1) {
     throw Error(ErrorKind::kUnsupported, "template without the sequence")
         .in(object.name() + ".single")
+        .expected("the sequence A, once")
+        .found("special tokens alone")
         .fix(tokens_instead_of_text());
   }
   return around;

@@ -18,7 +18,9 @@ constexpr double kUnknownPenalty = 10.0;  // below the least likely token
 [[noreturn]] void fail_for_unknown(std::string_view text) {
   throw Error(ErrorKind::kInvalid, "the tokenizer has no token for a character and none for unknown ones")
       .in("text")
-      .found(printable(text));
+      .expected("characters that the vocabulary has")
+      .found(printable(text))
+      .fix("leave the character out, or download the tokenizer files again");
 }
 
 ByteTrie trie_of(const Vocabulary& vocabulary) {
