@@ -24,6 +24,7 @@
 #include "base/machine/system_memory.h"
 #include "base/machine/thread_pool.h"
 #include "bundled_model.h"
+#include "codec/exponents/plane_decoder.h"
 #include "engine/engine.h"
 #include "engine/generate.h"
 #include "engine/plan/engine_plan.h"
@@ -307,6 +308,29 @@ TEST_P(LargeAllocations, OfARunAreAllInThePlan) {
   for (const std::string& isa : absent)
     std::cout << "THIS MACHINE HAS NO " << isa << ": what it allocates is not seen here\n";
   EXPECT_GT(combinations, 0u);
+}
+
+// Each thread keeps what it has decoded in, and machines have many.
+TEST(DecodingThreads, AreInTheAccountOfTheProcess) {
+  const testing::ScratchDirectory scratch;
+  const Form native{"native", "BF16", "native"};
+  const auto checkpoint = store::open_checkpoint(make_model("qwen3_moe_a", native, scratch.path()));
+  const model::Model model = model::describe_model(*checkpoint);
+  const auto process = [&](unsigned threads) {
+    engine::EngineOptions options;
+    options.memory = Bytes{1} << 30;
+    options.positions = 16;
+    options.threads = threads;
+    const engine::Engine engine(*checkpoint, model, engine::resolve(options, *checkpoint, model),
+                                engine::generation_logit_rows(1));
+    return engine.report().memory.process;
+  };
+  const Bytes kept = codec::kept_decoding_bytes("native", model.config.hidden);
+  EXPECT_GE(kept, 24 * model.config.hidden);
+  EXPECT_EQ(codec::kept_decoding_bytes("zstd", model.config.hidden), 0u);
+  process(1);  // reads the pages of the program
+  const Bytes one = process(1), many = process(129);
+  EXPECT_GE(many, one + 128 * kept);
 }
 
 // A golden model of each architecture: the first by name.

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/machine/system_memory.h"
 #include "base/setting.h"
+#include "codec/exponents/plane_decoder.h"
 #include "engine/forward/dense/dense_weights.h"
 #include "engine/forward/embedding.h"
 #include "engine/session/attention_dims.h"
@@ -55,6 +56,13 @@ Bytes table_bytes(const EnginePlan& plan) {
   return (heap > at_start ? round_up(heap - at_start, kBlockBytes) : 0) + plan.recording;
 }
 
+// What the threads that decode keep for that.
+Bytes decoding_bytes(const BudgetParts& parts) {
+  const Bytes of_each =
+      codec::kept_decoding_bytes(parts.checkpoint.codec(), widest_columns(parts.model.config));
+  return round_up(parts.kernels.pool->threads() * of_each, kBlockBytes);
+}
+
 MemoryPlan memory_plan(const BudgetParts& parts, Bytes budget, DenseView dense) {
   struct Shape {
     const BudgetParts& parts;
@@ -91,7 +99,7 @@ MemoryPlan memory_plan(const BudgetParts& parts, Bytes budget, DenseView dense) 
   };
   const Bytes all = needs.dense + needs.kv + needs.experts * (needs.expert_bytes + needs.staging_per_expert) +
                     needs.activations(&shape, needs.most_chunk);
-  needs.process = process_bytes(std::min(budget, all));
+  needs.process = process_bytes(std::min(budget, all)) + decoding_bytes(parts);
   return plan_memory(budget, needs);
 }
 

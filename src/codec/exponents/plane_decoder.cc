@@ -19,7 +19,7 @@ namespace {
 }
 
 // Kept by each thread that decodes, so that decoding allocates nothing: at most what a group of the widest
-// matrix takes, 24 bytes a column. `process` of a memory plan has room for it (engine/plan/memory_plan.cc).
+// matrix takes (kept_decoding_bytes), which `process` of a memory plan has room for.
 std::span<std::byte> scratch(std::uint64_t blocks) {
   thread_local std::vector<std::byte> memory;
   const std::size_t bytes = native_scratch_bytes(blocks);
@@ -33,6 +33,10 @@ bool is_codec(std::string_view name) {
   return name == kNativeCodec || std::ranges::any_of(exponent_codecs(), [&](const ExponentCodecEntry& entry) {
            return entry.name == name;
          });
+}
+
+std::size_t kept_decoding_bytes(std::string_view codec, std::uint64_t columns) {
+  return codec == kNativeCodec ? native_scratch_bytes(TileShape{1, columns}.blocks()) : 0;
 }
 
 PlaneDecoder::PlaneDecoder(std::string_view codec, Isa isa)
