@@ -205,6 +205,22 @@ TEST_F(DeviceDecisions, TheLadderOfSmoe) {
     }
 }
 
+// While the host computes what the device lacks, the cache of the device goes on learning.
+TEST_F(DeviceDecisions, CachesLearnWhileTheLinkIsIdle) {
+  for (const std::size_t batch : {std::size_t{1}, std::size_t{4}})
+    for (const std::string admit : {"loaded", "idle"}) {
+      expect_same({.model = kModel,
+                   .policies = " --device-slots 6 --device-cache score-window --placement ratio-prefix --w-size 8 "
+                               "--admit " + admit,
+                   .batch = batch});
+      const Json& decode = replayed_.at("results").at(0).at("decode");
+      if (admit == "idle")
+        EXPECT_GT(decode.at("updates"), 0);
+      else
+        EXPECT_EQ(decode.at("updates"), 0);
+    }
+}
+
 TEST_F(DeviceDecisions, WithEveryKindOfHost) {
   const std::string policies = " --device-cache workload-ema --placement ratio-prefix --device-slots 6";
   expect_same({.model = kModel, .policies = policies, .host = " --memory " + memory(30) + " --chunk 5"});

@@ -36,7 +36,7 @@ class Setting {
       kEmbeddingCommon, kScope, kPools, kExpertBytes, kWindow, kDelta, kDemote, kHalfLife, kMemoryExperts,
       kShape, kModel, kBudget, kQuick, kAhead, kGateInputs, kRoutingLayers, kRouting, kDeviceMemory,
       kDeviceSlots, kDeviceCache, kWSize, kUSize, kDevice, kPrefetchSize, kResidual, kDenseOn, kDeviceKeep,
-      kTiers, kAlpha, kMerge, kRenorm, kPlacementPrefill, kLink, kResident;
+      kTiers, kAlpha, kMerge, kRenorm, kPlacementPrefill, kLink, kResident, kAdmit;
 
   static constexpr char kMarkBegin = '\x1e';  // a control character, which no text of ours has otherwise
 
@@ -176,7 +176,8 @@ inline constexpr Setting Setting::kRenorm{122};
 inline constexpr Setting Setting::kPlacementPrefill{123};
 inline constexpr Setting Setting::kLink{124};
 inline constexpr Setting Setting::kResident{125};
-inline constexpr std::size_t kSettings = 126;
+inline constexpr Setting Setting::kAdmit{126};
+inline constexpr std::size_t kSettings = 127;
 
 std::string mark(Setting setting);
 std::string operator+(std::string text, Setting setting);

@@ -133,6 +133,7 @@ constexpr SettingNames kNames = {{
     {Setting::kPlacementPrefill, "--placement-prefill", "placement_prefill"},
     {Setting::kLink, "--link", "link"},
     {Setting::kResident, "--resident", "resident"},
+    {Setting::kAdmit, "--admit", "admit"},
 }};
 
 constexpr bool in_order(const SettingNames& names) {

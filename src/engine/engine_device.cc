@@ -135,6 +135,8 @@ void EngineDevice::put_policies(const PolicyPlan& plan, experts::Tiers tiers,
                                 experts::LayerPolicies& policies) {
   rests_ = plan.device_may_rest && device_helps_nowhere(policies.costs, shape(), most_tokens_);
   if (rests_) policies.placement = experts::Named<experts::PlacementPolicy>("cpu")->make();
+  experts::WorkloadConfig rules = plan.device_cache_rules;
+  rules.popularity = popularity_;
   takes_none_ = rests_ || !experts::takes_experts(*plan.placement, plan.prefill_placement, tiers);
   policies.device =
       experts::make_device_policies({.takes = !takes_none_,
@@ -144,7 +146,7 @@ void EngineDevice::put_policies(const PolicyPlan& plan, experts::Tiers tiers,
                                                 .top_k = top_k_,
                                                 .slots = memory_.slots,
                                                 .seed = seed_,
-                                                .workload = {.popularity = popularity_}},
+                                                .workload = rules},
                                      .buffers = memory_.staging_slots,
                                      .prefill_placement = plan.prefill_placement,
                                      .prefill_from = plan.prefill_from,

@@ -15,6 +15,14 @@ bool takes_experts(const PlacementPolicy& placement, const PlacementPolicy* in_p
          tiers == Tiers::kExclusive;
 }
 
+WorkloadConfig workload_config(const WorkloadSetting& setting, Admit usual) {
+  WorkloadConfig config;
+  if (setting.steps) config.window.steps = config.score_iterations = *setting.steps;
+  if (setting.swaps) config.window.swaps = config.ema.swaps = *setting.swaps;
+  config.admit = setting.admit.value_or(usual);
+  return config;
+}
+
 std::vector<std::unique_ptr<Residency>> make_device_caches(const DeviceCaches& setting) {
   static const EqualSizes kOneSlotEach{{.full = 1}};
   const std::uint32_t caches = setting.cache->whole_layers ? 1 : setting.layers;

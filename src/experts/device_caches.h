@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -21,6 +22,15 @@ namespace sluice::experts {
 // other, so that the device computes what it alone has. `in_prompts`: null where prompts are placed as all
 // else.
 bool takes_experts(const PlacementPolicy& placement, const PlacementPolicy* in_prompts, Tiers tiers);
+
+// What a user says of them; empty: as usual.
+struct WorkloadSetting {
+  std::optional<std::uint32_t> steps;  // of the window that the cache has
+  std::optional<std::uint32_t> swaps;  // at a time
+  std::optional<Admit> admit;
+};
+// The cache says which of these act on it (CachePolicy::windowed, swaps, learns_idle).
+WorkloadConfig workload_config(const WorkloadSetting& setting, Admit usual);
 
 struct DeviceCaches {
   Named<CachePolicy> cache;

@@ -39,7 +39,9 @@ const DevicePlan& DeviceDecider::decide(const DeviceEvent& event, Assignment& as
                placement.name() + " leaves experts without a place");
   if (event.host != nullptr) keep_there(event, assignment);
   find_uses(event, assignment, residency);
-  take_outcome(residency.on_event(assigned_, event.mean_scores, assigned_tokens_, {}, event.place));
+  EventPlace where = event.place;
+  where.link_idle = clock_.idle();
+  take_outcome(residency.on_event(assigned_, event.mean_scores, assigned_tokens_, {}, where));
   count_prefetches();
   order_uses();
   gather_work();

@@ -34,6 +34,7 @@ CacheConfig config_of(const Shape& shape, std::uint32_t first, std::uint32_t lay
   config.layers = {first, layers, shape.experts};
   config.workload.window = {.steps = 2, .swaps = 3};
   config.workload.top_k = shape.top_k;
+  config.workload.admit = Admit::kIdle;
   config.workload.popularity.assign(shape.layers, {});
   for (auto& layer : config.workload.popularity)
     for (std::uint32_t e = 0; e < shape.experts; ++e) layer.push_back(e);

@@ -20,6 +20,8 @@ std::uint32_t usual_prefetch_size(const DevicePreset* preset, std::uint32_t expe
 
 bool guards_prefetch(const DevicePreset* preset) { return preset == nullptr || preset->guards_prefetch; }
 
+Admit usual_admit(const DevicePreset* preset) { return preset == nullptr ? Admit::kIdle : preset->admit; }
+
 PrefillPlacement prefill_placement(const DevicePreset* preset, const PlacementPolicy* placement,
                                    const PlacementPolicy* in_prompts) {
   if (in_prompts != nullptr) return {in_prompts};

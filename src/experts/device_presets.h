@@ -7,6 +7,7 @@
 #include <span>
 #include <string_view>
 
+#include "experts/core/tier.h"
 #include "experts/named_policy.h"
 #include "experts/presets.h"
 
@@ -23,6 +24,8 @@ struct DevicePreset {
   std::uint32_t prefill_from = 1;                 // tokens of a prompt from which on that holds
   // DevicePolicies::guards_prefetch; a preset named after a paper prefetches as the paper does.
   bool guards_prefetch = false;
+  Admit admit =
+      Admit::kIdle;           // of a cache that goes by scores; a preset named after SMoE admits as that does
   bool packed_slots = false;  // where the model's experts can be computed with as they are packed
   std::string_view source = {};
   std::string_view missing = {};  // why it cannot run at all; empty: it can
@@ -37,6 +40,7 @@ std::uint32_t usual_prefetch_size(std::uint32_t experts);
 // The same, or what the preset says of its own prefetch: null where the user names another prefetch.
 std::uint32_t usual_prefetch_size(const DevicePreset* preset, std::uint32_t experts);
 bool guards_prefetch(const DevicePreset* preset);
+Admit usual_admit(const DevicePreset* preset);
 struct PrefillPlacement {
   const PlacementPolicy* policy = nullptr;  // null: as all other steps
   std::uint32_t from = 1;                   // tokens of a prompt from which on it holds

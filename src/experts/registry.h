@@ -49,6 +49,7 @@ struct CachePolicy {
   bool adopts = false;
   // What WorkloadConfig says acts on it: the steps of its window; how many experts it exchanges at a time.
   bool windowed = false, swaps = false;
+  bool learns_idle = false;  // on a device: WorkloadConfig::admit acts on it
   CacheScores scores = CacheScores::kNone;
 };
 

@@ -85,6 +85,7 @@ inline constexpr CachePolicy kCaches[] = {
      .starts = true,
      .adopts = true,
      .windowed = true,
+     .learns_idle = true,
      .scores = CacheScores::kAll},
     {.name = "static-layers",
      .make = make_static_layers_cache,

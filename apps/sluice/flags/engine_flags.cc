@@ -64,6 +64,7 @@ void add_device_flags(Command& command, EngineFlags& flags) {
       .add_option(Setting::kDeviceCache, &flags.device_cache,
                   "Which experts stay there: " + device_cache_names() + "; default: workload-ema")
       ->group(kDeviceGroup);
+  add_device_cache_flags(command, kDeviceGroup, flags.device_cache_rules);
   command
       .add_option(Setting::kRanksOf, &flags.ranks_of,
                   "Recorded routing of another text (sluice trace), which says the caches that keep popular "

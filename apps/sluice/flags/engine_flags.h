@@ -7,6 +7,7 @@
 
 #include "base/setting.h"
 #include "flags/common_flags.h"
+#include "flags/device_cache_flags.h"
 #include "flags/slice_flags.h"
 
 namespace sluice::app {
@@ -24,6 +25,7 @@ struct EngineFlags : CommonFlags {
   std::string device = "none", device_memory, device_cache, dense_on;  // empty: as EngineOptions says
   std::string device_keep = "auto", tiers, link;
   std::optional<std::int64_t> device_slots, prefetch_size;
+  DeviceCacheFlags device_cache_rules;
   std::string residual;                    // file; empty: the store's sidecar if it has one
   bool records_ahead = false;              // predictions are recorded, that of the residual, too
   std::string ranks_of;                    // file; empty: nothing says which experts are popular

@@ -9,6 +9,7 @@
 #include "device/emulated/emulated_spec.h"
 #include "engine/plan/policy_plan.h"
 #include "experts/registry.h"
+#include "flags/device_cache_flags.h"
 #include "flags/number_range.h"
 #include "flags/policy_names.h"
 #include "flags/routing_flags.h"
@@ -120,11 +121,14 @@ engine::EngineOptions engine_options(const EngineFlags& flags, UnusedRanks unuse
     options.device_memory = parse_size(flags.device_memory, mark(Setting::kDeviceMemory));
   if (flags.device_slots) options.device_slots = static_cast<std::uint32_t>(*flags.device_slots);
   if (flags.prefetch_size) options.prefetch_size = static_cast<std::uint32_t>(*flags.prefetch_size);
+  options.device_cache_rules = flags.device_cache_rules.setting();
   find_residual(flags, options);
   set_slice_options(flags.slices, options);
   set_max_loss(flags.slices, flags.model, options);
   options.popularity_name = flags.ranks_of;
   const engine::PolicyPlan chosen = engine::choose_policies(options);
+  if (chosen.device_cache != nullptr)
+    check_device_cache_flags(flags.device_cache_rules, {&chosen.device_cache, 1});
   check_costs_are_kept(flags, chosen, options);
   find_popularity(chosen, unused_ranks, options);
   check_played(flags, *chosen.router);

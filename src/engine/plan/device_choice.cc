@@ -85,6 +85,9 @@ std::optional<DeviceChoice> device_of(const EngineOptions& options, const ModelF
         {options.link_bytes_per_s.has_value(), Setting::kLink},
         {!options.popularity_name.empty(), Setting::kRanksOf},
         {!options.device_cache.empty(), Setting::kDeviceCache},
+        {options.device_cache_rules.steps.has_value(), Setting::kWSize},
+        {options.device_cache_rules.swaps.has_value(), Setting::kUSize},
+        {options.device_cache_rules.admit.has_value(), Setting::kAdmit},
         {!options.placement_prefill.empty(), Setting::kPlacementPrefill},
         {options.device_keep != DeviceKeep::kAuto, Setting::kDeviceKeep}};
     for (const auto& [is_given, setting] : given)

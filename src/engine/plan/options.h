@@ -17,6 +17,7 @@
 #include "engine/plan/profile.h"
 #include "experts/cache/slice_rules.h"
 #include "experts/core/tier.h"
+#include "experts/device_caches.h"
 #include "experts/named_policy.h"
 #include "experts/named_preset.h"
 #include "experts/routing/constraint_config.h"
@@ -98,6 +99,7 @@ struct EngineOptions {
   // then ratio-prefix.
   std::string device;
   experts::Named<experts::CachePolicy> device_cache;
+  experts::WorkloadSetting device_cache_rules;
   std::optional<double> link_bytes_per_s;  // its link is no faster, each way; empty: no limit
   // How often each expert was chosen in other text, by sparse layer and expert, and where that is from: for
   // caches of the device that keep what is popular. Error(kInvalid) naming the latter if it is of another

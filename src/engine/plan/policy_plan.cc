@@ -8,6 +8,7 @@
 #include "base/setting.h"
 #include "engine/plan/gate_residual.h"
 #include "experts/combination.h"
+#include "experts/device_caches.h"
 #include "experts/routing/routing_script.h"
 #include "experts/routing/slice_names.h"
 
@@ -60,6 +61,8 @@ void choose_device(const EngineOptions& options, const experts::DevicePreset* pr
         .found("none")
         .fix("record it (sluice trace MODEL), or use another " +
              (options.device_cache.empty() ? Setting::kPreset : Setting::kDeviceCache));
+  plan.device_cache_rules =
+      experts::workload_config(options.device_cache_rules, experts::usual_admit(preset));
   plan.device_may_rest = preset == nullptr && options.device_cache.empty() && options.placement.empty() &&
                          options.placement_prefill.empty();
   const experts::PrefillPlacement prefill =

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "engine/plan/options.h"
+#include "experts/cache/cache_policies.h"
 #include "experts/core/part_rules.h"
 #include "experts/device_presets.h"
 #include "experts/presets.h"
@@ -27,6 +28,7 @@ struct PolicyPlan {
   // Without a device all of these are null, or as they are here.
   const experts::CachePolicy* device_cache = nullptr;
   const experts::DevicePreset* device_preset = nullptr;  // null: none was named
+  experts::WorkloadConfig device_cache_rules = {};
   // Places steps that have at least `prefill_from` tokens of prompts; null: `placement` places them, too.
   const experts::PlacementPolicy* prefill_placement = nullptr;
   std::uint32_t prefill_from = 1;

@@ -41,6 +41,8 @@ struct EventPlace {
   bool begins_prompt = false;         // the step has the first tokens of a prompt
   // (N): how many tokens of the step chose each expert of the layer, wherever it is computed; empty: unknown.
   std::span<const std::uint32_t> layer_tokens = {};
+  // Of a device: all that was sent there before the event has arrived.
+  bool link_idle = false;
 };
 
 // The experts that one layer of one step used: an event. Ids are distinct and ascending. Fixed before
@@ -112,6 +114,11 @@ class Cache {
                             EventDecision& /*out*/) {
     return false;
   }
+  // For policies that are asked miss by miss, where EventPlace::link_idle: appends experts of the layer that
+  // the event does not use to `fetched`, and those that make room for them to `victims`. They are updates
+  // (EventOutcome).
+  virtual void admit_idle(const StepReport& /*report*/, const ExpertSizes& /*sizes*/, Bytes /*capacity*/,
+                          EventDecision& /*out*/) {}
   // The prompt (events whose SliceDemand::prompt is set) is over: appends the parts that must not outlive it.
   // on_evict follows as usual. Between a prompt's events there may have been events of sequences that were
   // decoded meanwhile.

@@ -13,6 +13,7 @@
 #include "experts/cache/workload/workload_ema.h"
 #include "experts/cache/workload/workload_window.h"
 #include "experts/core/pools.h"
+#include "experts/core/tier.h"
 
 namespace sluice::experts {
 
@@ -48,6 +49,7 @@ struct WorkloadConfig {
   EmaRules ema = {};        // for workload-ema
   std::uint32_t top_k = 0;  // for hybrimoe and d-hybrimoe: experts of a token
   std::uint32_t score_iterations = ScoreWindow::kIterations;  // for score-window
+  Admit admit = Admit::kLoaded;                               // for score-window, on a device
   // For static-popular: how often an expert was used by a calibration text, by layer and expert.
   std::vector<std::vector<double>> popularity = {};
 

@@ -1,11 +1,14 @@
 // SMoE's cache: of the experts that the running layer does not need, the one with the lowest mean score over
 // the last iterations leaves; if all are needed, what was read is used and dropped. A prompt is one
 // iteration, whatever its chunks, and prompts of a shared step are one. Scores are of all N experts, selected
-// or not. One cache for several layers compares the means of all of them. SMoE (arXiv 2508.18983 §5.3);
-// SPEC §2.4.
+// or not. One cache for several layers compares the means of all of them. On a device that computes only some
+// of the chosen experts it also takes in, while the link is idle, the one of the others with the highest mean,
+// if that exceeds the mean of the one that leaves (Admit::kIdle). SMoE (arXiv 2508.18983 §5.3); SPEC §2.4,
+// §10 (G5).
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <optional>
 
 #include "experts/cache/cache_policies.h"
 #include "experts/cache/drawn_start.h"
@@ -31,15 +34,28 @@ class ScoreWindowCache final : public Cache {
   }
   Parts wanted(ExpertId) const override { return keep_; }
   void victims(Bytes need, const PinnedView& pinned, std::vector<Eviction>& out) override {
-    leavers_.clear();
-    for (const auto& [id, resident] : resident_)
-      if (!pinned.pinned(id) && resident.bytes > 0) leavers_.push_back({mean(id), resident.event, id});
-    std::ranges::sort(leavers_);
+    find_leavers([&](ExpertId id) { return pinned.pinned(id); });
     Bytes freed = 0;
     std::size_t leaving = 0;
     while (freed < need && leaving < leavers_.size()) freed += resident_.at(leavers_[leaving++].id).bytes;
     if (freed < need) return;
     for (const Leaver& one : std::span(leavers_).first(leaving)) out.push_back({one.id, keep_});
+  }
+  void admit_idle(const StepReport& report, const ExpertSizes& sizes, Bytes capacity,
+                  EventDecision& out) override {
+    if (config_.workload.admit != Admit::kIdle) return;
+    const std::optional<ExpertId> best = best_elsewhere(report);
+    if (!best) return;
+    const Bytes need = sizes.bytes(*best).of(keep_);
+    Bytes used = 0;
+    for (const auto& [id, resident] : resident_) used += resident.bytes;
+    find_leavers([&](ExpertId id) { return std::ranges::binary_search(report.used, id); });
+    for (auto leaver = leavers_.begin(); used + need > capacity; ++leaver) {
+      if (leaver == leavers_.end() || leaver->mean >= mean(*best)) return out.victims.clear();
+      used -= resident_.at(leaver->id).bytes;
+      out.victims.push_back({leaver->id, keep_});
+    }
+    out.fetched.push_back({*best, keep_});
   }
   void on_insert(ExpertId id, Parts, Bytes bytes) override { resident_[id] = {bytes, event_}; }
   void on_evict(ExpertId id, Parts) override { resident_.erase(id); }
@@ -82,6 +98,27 @@ class ScoreWindowCache final : public Cache {
     iteration_.resize(experts);
     for (std::uint32_t e = 0; e < experts; ++e) iteration_[e] = layer.sum[e] / layer.tokens;
     goes_on ? layer.window.replace_last(iteration_) : layer.window.on_iteration(iteration_);
+  }
+
+  template <class Stays>
+  void find_leavers(const Stays& stays) {
+    leavers_.clear();
+    for (const auto& [id, resident] : resident_)
+      if (!stays(id) && resident.bytes > 0) leavers_.push_back({mean(id), resident.event, id});
+    std::ranges::sort(leavers_);
+  }
+
+  // Of the layer's experts that some token chose, that are computed elsewhere, and that are not here: the one
+  // with the highest mean, then with the lowest id.
+  std::optional<ExpertId> best_elsewhere(const StepReport& report) {
+    std::optional<ExpertId> best;
+    for (std::size_t e = 0; e < report.place.layer_tokens.size(); ++e) {
+      const ExpertId id{static_cast<std::uint16_t>(report.place.layer), static_cast<std::uint16_t>(e)};
+      if (report.place.layer_tokens[e] == 0 || std::ranges::binary_search(report.used, id)) continue;
+      if (resident_.contains(id)) continue;
+      if (!best || mean(id) > mean(*best)) best = id;
+    }
+    return best;
   }
 
   // Weight of an event among those of one prompt: choices, and each token has equally many; 1 if unknown.

@@ -7,6 +7,7 @@
 #include <random>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "experts/cache/cache_policies.h"
@@ -53,6 +54,24 @@ Event random_event(std::mt19937_64& random, std::uint32_t layer, StepKind step, 
 class Plain {
  public:
   explicit Plain(std::uint32_t iterations) : iterations_(iterations) {}
+
+  // Of those that other units compute the best comes in; says which, and what leaves for it.
+  std::vector<ExpertId> take_idle(const Event& event, const std::vector<ExpertId>& elsewhere) {
+    std::vector<ExpertId> all;
+    for (const ExpertId id : elsewhere)
+      if (!last_.contains(id)) all.push_back(id);
+    if (all.empty()) return {};
+    const ExpertId best = *std::ranges::min_element(all, {}, [&](ExpertId id) { return std::pair(-mean(id), id); });
+    std::vector<ExpertId> moved{best};
+    if (last_.size() == kSlots) {
+      const std::vector<ExpertId> leaving = worst(event.ids);
+      if (leaving.empty() || mean(leaving.front()) >= mean(best)) return {};
+      moved.push_back(leaving.front());
+      last_.erase(leaving.front());
+    }
+    last_[best] = time_;
+    return moved;
+  }
 
   // What leaves, in order.
   std::vector<ExpertId> take(const Event& event) {
@@ -145,6 +164,51 @@ TEST(ScoreWindowCache, DecidesAsThePlainModel) {
     }
   }
   EXPECT_GT(evicted, 5000u);
+}
+
+// A device computes some of the chosen experts; the host computes the others, and the best of these comes in
+// while the link is idle.
+TEST(ScoreWindowCache, WhileTheLinkIsIdleTheBestOfTheOthersComesIn) {
+  static const EqualSizes one_each({.full = 1});
+  std::size_t came = 0, left = 0;
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937_64 random(seed);
+    const Admit admit = seed % 8 == 0 ? Admit::kLoaded : Admit::kIdle;
+    CacheConfig config;
+    config.workload.score_iterations = 3;
+    config.workload.admit = admit;
+    const std::uint32_t layers = 1 + static_cast<std::uint32_t>(random() % 2);
+    Residency residency(make_cache("score-window", config), one_each, kSlots, Tier::kDevice);
+    Plain plain(config.workload.score_iterations);
+    for (int step = 0; step < 60; ++step)
+      for (std::uint32_t layer = 0; layer < layers; ++layer) {
+        Event event = random_event(random, layer, StepKind::kDecode, false);
+        std::vector<ExpertId> elsewhere;
+        std::erase_if(event.ids, [&](ExpertId id) {
+          if (random() % 2 == 0) return false;
+          elsewhere.push_back(id);
+          return true;
+        });
+        const bool idle = random() % 3 != 0;
+        const EventOutcome& outcome = residency.on_event(
+            event.ids, event.scores, {}, {},
+            {.layer = layer, .layer_tokens = event.layer_tokens, .link_idle = idle});
+        std::vector<ExpertId> expected = plain.take(event), gone;
+        std::vector<ExpertId> moved;
+        if (idle && admit == Admit::kIdle) moved = plain.take_idle(event, elsewhere);
+        if (moved.size() == 2) expected.push_back(moved[1]);
+        for (const Eviction& one : outcome.evicted) gone.push_back(one.id);
+        ASSERT_EQ(gone, expected) << "step " << step << ", layer " << layer;
+        ASSERT_EQ(outcome.updates.size(), moved.empty() ? 0u : 1u) << "step " << step << ", layer " << layer;
+        if (moved.empty()) continue;
+        EXPECT_EQ(outcome.updates[0].id, moved[0]);
+        ++came;
+        left += moved.size() - 1;
+      }
+  }
+  EXPECT_GT(came, 2000u);
+  EXPECT_GT(left, 1000u);
 }
 
 // The scores of experts that nobody selects count, too.

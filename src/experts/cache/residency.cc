@@ -77,6 +77,7 @@ const EventOutcome& Residency::on_event(std::span<const ExpertId> ids, std::span
     give_up(exchange.given);
     decide_misses_one_by_one(exchange.given);
     adopt(exchange.offered);
+    if (place.link_idle) admit_idle(report);
   }
   for (Admission& hit : outcome_.hits) complete(hit);
   for (Admission& miss : outcome_.misses) complete(miss);
@@ -210,6 +211,16 @@ void Residency::decide_whole_event() {
     SLUICE_CHECK(pins_.pinned(placed.id),
                  cache_->name() + " placed " + name_of(placed.id) + ", which was not used");
     place(placed);
+  }
+  for (const Placed& fetched : decision_.fetched) fetch(fetched);
+}
+
+void Residency::admit_idle(const StepReport& report) {
+  decision_.victims.clear();
+  cache_->admit_idle(report, sizes_, capacity_, decision_);
+  for (const Eviction& victim : decision_.victims) {
+    SLUICE_CHECK(!pins_.pinned(victim.id), name_of(victim.id) + " is pinned");
+    evict(victim);
   }
   for (const Placed& fetched : decision_.fetched) fetch(fetched);
 }

@@ -134,6 +134,7 @@ class Residency final : public ResidencyView {
   // dropped, if they cannot.
   bool make_room(Bytes bytes, Bytes old);
   void decide_whole_event();
+  void admit_idle(const StepReport& report);
   void place(const Placed& placed);
   void fetch(const Placed& fetched);
   void evict(const Eviction& victim);

@@ -17,6 +17,14 @@ enum class Tiers : std::uint8_t {
 Tiers parse_tiers(std::string_view name);  // "inclusive" "exclusive"; Error(kUsage)
 std::string_view tiers_name(Tiers tiers);
 
+// Which experts a device's cache takes in where it goes by scores. SPEC §10 (G5).
+enum class Admit : std::uint8_t {
+  kLoaded,  // those that the device computes
+  kIdle,    // while the link is idle, of those that the host computes the best, too
+};
+Admit parse_admit(std::string_view name);  // "loaded" "idle"; Error(kUsage)
+std::string_view admit_name(Admit admit);
+
 // What computes.
 enum class Unit : std::uint8_t { kHost, kDevice };
 

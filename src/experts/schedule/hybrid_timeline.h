@@ -90,6 +90,8 @@ class HybridTimeline {
   double decide(const HybridCosts& costs);
   // What is left of the expert's prefetch or update at that time; 0 if it has arrived or was never sent.
   double remaining(ExpertId id) const;
+  // All that was sent to the device has arrived.
+  bool idle() const { return lanes_[0].idle(); }
   // The expert's prefetch or update is not wanted any more: what is left of it is not sent.
   void withdraw(ExpertId id);
   // What is left of the expert's return; 0 if it has arrived or was never sent. withdraw_return(): the host

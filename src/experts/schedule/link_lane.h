@@ -49,6 +49,8 @@ class LinkLane {
   void send(const Copy& copy) { copies_.push_back(copy); }
   // What is left of the expert's copy; empty if it has arrived, or was never sent.
   std::optional<double> left(ExpertId id, LinkWay way) const;
+  // Nothing is sent that has not arrived.
+  bool idle() const { return copies_.empty(); }
   // Takes it off the lane: what is left is not carried any more.
   std::optional<double> take(ExpertId id, LinkWay way);
   // Takes off the prefetches that have not started; says how many they were.

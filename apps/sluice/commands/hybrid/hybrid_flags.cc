@@ -68,16 +68,7 @@ void add_hybrid_flags(Command& command, HybridFlags& flags) {
       .add_option(Setting::kBatch, &flags.batches,
                   "Sequences that are decoded together; several with commas between them")
       ->group(group);
-  command
-      .add_option(Setting::kWSize, &flags.w_size,
-                  "Steps of the window; default: 4 of workload-window, 16 of score-window")
-      ->check(whole_number(Setting::kWSize, 1, 1 << 20))
-      ->group(group);
-  command
-      .add_option(Setting::kUSize, &flags.u_size,
-                  "Swaps at a time; default: 8 of workload-window, 2 of workload-ema")
-      ->check(whole_number(Setting::kUSize, 0, 1 << 16))
-      ->group(group);
+  add_device_cache_flags(command, group, flags.cache_rules);
 }
 
 }  // namespace sluice::app

@@ -5,18 +5,21 @@
 #include <optional>
 #include <string>
 
+#include "flags/device_cache_flags.h"
+
 namespace sluice::app {
 
 class Command;
 
 struct HybridFlags {
   std::string memories, slots, caches, placement, placement_prefill, prefetch, batches, tiers, link;
-  std::optional<std::uint64_t> w_size, u_size, prefetch_size;
+  DeviceCacheFlags cache_rules;
+  std::optional<std::uint64_t> prefetch_size;
   bool asked() const {
     return !(memories.empty() && slots.empty() && caches.empty() && placement.empty() &&
              placement_prefill.empty() && prefetch.empty() && batches.empty() && tiers.empty() &&
              link.empty()) ||
-           w_size || u_size || prefetch_size;
+           cache_rules.asked() || prefetch_size;
   }
 };
 // `flags` must outlive `command`.

@@ -123,6 +123,9 @@ Json hybrid_json(const HybridRow& row) {
           {"batch", row.batch ? Json(*row.batch) : Json("recorded")},
           {"device_slots", row.settings.slots},
           {"device_cache", row.settings.device_cache.name()},
+          {"admit", row.settings.device_cache->learns_idle
+                        ? Json(experts::admit_name(row.settings.workload.admit))
+                        : Json()},
           {"tiers", experts::tiers_name(row.result.tiers.tiers)},
           {"tiers_why", row.result.tiers.why},
           {"placement_policy", row.settings.placement.name()},

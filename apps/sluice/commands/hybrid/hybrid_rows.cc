@@ -14,6 +14,7 @@
 #include "experts/device_presets.h"
 #include "experts/named_policy.h"
 #include "experts/registry.h"
+#include "flags/device_cache_flags.h"
 #include "flags/policy_names.h"
 #include "flags/split_list.h"
 
@@ -118,13 +119,6 @@ void set_prefetch(const NamedParts& named, const experts::DevicePreset* preset, 
   settings.buffers = row.machine->buffers + (ahead ? settings.prefetch_size : 0);
 }
 
-std::string cache_names(bool experts::CachePolicy::*property) {
-  std::string names;
-  for (const experts::CachePolicy& policy : experts::cache_policies())
-    if (policy.*property) names += (names.empty() ? "" : ", ") + std::string(policy.name);
-  return names;
-}
-
 }  // namespace
 
 std::vector<HybridRow> hybrid_rows(const HybridRequest& request, const HybridFlags& flags,
@@ -152,11 +146,8 @@ std::vector<HybridRow> hybrid_rows(const HybridRequest& request, const HybridFla
             set_prefill(named, preset, settings);
             settings.slots = slots;
             set_prefetch(named, preset, flags, header.experts, row);
-            settings.workload.window.steps = static_cast<std::uint32_t>(flags.w_size.value_or(4));
-            settings.workload.score_iterations =
-                static_cast<std::uint32_t>(flags.w_size.value_or(experts::ScoreWindow::kIterations));
-            settings.workload.window.swaps = static_cast<std::uint32_t>(flags.u_size.value_or(8));
-            settings.workload.ema.swaps = static_cast<std::uint32_t>(flags.u_size.value_or(2));
+            settings.workload =
+                experts::workload_config(flags.cache_rules.setting(), experts::usual_admit(preset));
             if (!flags.tiers.empty()) settings.tiers = experts::parse_tiers(flags.tiers);
             settings.packed_copies = machine.packed;
             settings.costs = machine.costs;
@@ -174,30 +165,21 @@ bool is_lossy(const HybridRow& row) { return row.settings.router->lossy; }
 
 void check_hybrid_effects(const HybridRequest& request, const HybridFlags& flags,
                           const std::vector<HybridRow>& rows) {
-  std::set<std::string> caches, routers;
+  std::vector<const experts::CachePolicy*> caches;
+  std::set<std::string> routers;
   for (const HybridRow& row : rows) {
-    caches.emplace(row.settings.device_cache.name());
+    caches.push_back(row.settings.device_cache.row());
     routers.emplace(row.settings.router.name());
   }
+  check_device_cache_flags(flags.cache_rules, caches);
   const bool prefetches =
       std::ranges::any_of(rows, [](const HybridRow& row) { return row.settings.prefetch->prefetches; });
-  const auto any = [&](bool experts::CachePolicy::*property) {
-    return std::ranges::any_of(rows,
-                               [&](const HybridRow& row) { return *row.settings.device_cache.*property; });
-  };
-  const auto cached_by = [&](bool experts::CachePolicy::*property) {
-    return Setting::kDeviceCache + " with one of " + cache_names(property);
-  };
   struct Effect {
     Setting setting;
     bool given, acts;
     std::string needs, found;
   };
   std::vector<Effect> all = {
-      {Setting::kWSize, flags.w_size.has_value(), any(&experts::CachePolicy::windowed),
-       cached_by(&experts::CachePolicy::windowed), fmt::format("{}", fmt::join(caches, ", "))},
-      {Setting::kUSize, flags.u_size.has_value(), any(&experts::CachePolicy::swaps),
-       cached_by(&experts::CachePolicy::swaps), fmt::format("{}", fmt::join(caches, ", "))},
       {Setting::kPrefetchSize, flags.prefetch_size.has_value(), prefetches,
        Setting::kPrefetch + " or a preset that prefetches", "the prefetch none"},
   };
