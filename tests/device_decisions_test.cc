@@ -202,17 +202,27 @@ TEST_F(DeviceDecisions, TheLadderOfSmoe) {
       const Json& row = replayed_.at("results").at(0);
       EXPECT_GT(row.at("routing").at("substituted"), 0) << preset;
       EXPECT_GT(row.at("decode").at("prefetch").at("used"), 0) << preset;
+      EXPECT_TRUE(row.at("predicted_beside").is_null());
     }
+  // The predictions of the trace are those that its device led to.
+  const std::string replay =
+      "simulate --trace " + file("a.trace") + " --machine smoe-s3 --preset s-pre --device-slots ";
+  const std::string beside = "cache score-window, placement device, 8 slots of each layer";
+  EXPECT_EQ(run(replay + "8").err, "");
+  EXPECT_NE(run(replay + "6").err.find(beside), std::string::npos);
+  EXPECT_EQ(run_json(replay + "6 -q").at("results").at(0).at("predicted_beside"), beside);
 }
 
 // While the host computes what the device lacks, the cache of the device goes on learning.
 TEST_F(DeviceDecisions, CachesLearnWhileTheLinkIsIdle) {
   for (const std::size_t batch : {std::size_t{1}, std::size_t{4}})
     for (const std::string admit : {"loaded", "idle"}) {
-      expect_same({.model = kModel,
-                   .policies = " --device-slots 6 --device-cache score-window --placement ratio-prefix --w-size 8 "
-                               "--admit " + admit,
-                   .batch = batch});
+      expect_same(
+          {.model = kModel,
+           .policies = " --device-slots 6 --device-cache score-window --placement ratio-prefix --w-size 8 "
+                       "--admit " +
+                       admit,
+           .batch = batch});
       const Json& decode = replayed_.at("results").at(0).at("decode");
       if (admit == "idle")
         EXPECT_GT(decode.at("updates"), 0);

@@ -49,6 +49,10 @@ bool TraceSizes::operator==(const TraceSizes& other) const {
   return true;
 }
 
+std::string recorded_device(std::string_view cache, std::string_view placement, std::uint64_t slots) {
+  return fmt::format("cache {}, placement {}, {} slots of each layer", cache, placement, slots);
+}
+
 void describe_spans(const TraceEvent& event, std::vector<experts::SequenceSpan>& out) {
   const bool prompt = event.phase == TracePhase::kPrefill;
   const SequenceMark whole{.tokens = event.tokens};

@@ -108,15 +108,21 @@ class RoutingTrace {
   // ("recorded from FILE", several with ", and " between them); empty: nothing. Every output about the trace
   // names it.
   const std::string& played() const { return played_; }
+  // Beside which devices these runs computed, as recorded_device() writes them (several with ", and " between
+  // them); empty: none, or unknown. What was predicted by what is in memory holds beside these alone.
+  const std::string& devices() const { return devices_; }
 
  protected:
   explicit RoutingTrace(std::string path) : path_(std::move(path)) {}
   TraceHeader header_;
-  std::string played_;
+  std::string played_, devices_;
 
  private:
   std::string path_;
 };
+
+// "cache lru, placement device, 8 slots of each layer".
+std::string recorded_device(std::string_view cache, std::string_view placement, std::uint64_t slots);
 
 // Opens a trace of any kind; its first bytes tell the kind. Error(kNotFound), (kInvalid) for a file that is
 // not a trace, (kUnsupported) for another version; otherwise errors as next().

@@ -17,6 +17,19 @@ namespace {
 // Runs that are named for what they played; a file may have any number of them.
 constexpr std::size_t kMostNamed = 8;
 
+// Fields that are missing, or of another kind, are shown as such: another recorder may have written them.
+std::string text_of_device(const Json& device) {
+  const auto name = [&](const char* key) {
+    const auto at = device.find(key);
+    return at != device.end() && at->is_string() ? shown_text(at->get<std::string>())
+                                                 : std::string("unknown");
+  };
+  const auto slots = device.find("slots");
+  return recorded_device(
+      name("cache"), name("placement"),
+      slots != device.end() && slots->is_number_unsigned() ? slots->get<std::uint64_t>() : 0);
+}
+
 }  // namespace
 
 SluiceTrace::SluiceTrace(std::unique_ptr<TraceInput> input)
@@ -154,12 +167,17 @@ void SluiceTrace::read_run() {
   any_run_ = true;
   const Json run =
       parse_json({reinterpret_cast<const char*>(payload_.data()), payload_.size()}, path() + ": run");
-  const auto routing = run.is_object() ? run.find("routing") : run.end();
-  if (routing == run.end() || !routing->is_string()) return;
-  const std::string played = shown_text(routing->get<std::string>());
-  if (named_.size() > kMostNamed || std::ranges::find(named_, played) != named_.end()) return;
-  named_.push_back(played);
-  played_ += (played_.empty() ? "" : ", and ") + (named_.size() > kMostNamed ? "others" : played);
+  if (!run.is_object()) return;
+  if (const auto routing = run.find("routing"); routing != run.end() && routing->is_string())
+    played_names_.add(shown_text(routing->get<std::string>()), played_);
+  if (const auto device = run.find("device"); device != run.end() && device->is_object())
+    device_names_.add(text_of_device(*device), devices_);
+}
+
+void SluiceTrace::Names::add(const std::string& name, std::string& joined) {
+  if (known.size() > kMostNamed || std::ranges::find(known, name) != known.end()) return;
+  known.push_back(name);
+  joined += (joined.empty() ? "" : ", and ") + (known.size() > kMostNamed ? "others" : name);
 }
 
 void SluiceTrace::read_step() {

@@ -45,9 +45,13 @@ class SluiceTrace final : public RoutingTrace {
   std::vector<std::byte> head_, payload_, tail_;
   Bytes payload_begin_ = 0;  // of the current record
   bool cut_off_ = false, any_run_ = false;
-  std::vector<std::string> named_;  // what played() joins
-  std::uint64_t steps_ = 0;         // steps begun
-  std::uint32_t next_layer_ = 0;    // of the running step; L: the step is complete
+  // What played() or devices() joins.
+  struct Names {
+    void add(const std::string& name, std::string& joined);
+    std::vector<std::string> known;
+  } played_names_, device_names_;
+  std::uint64_t steps_ = 0;       // steps begun
+  std::uint32_t next_layer_ = 0;  // of the running step; L: the step is complete
   std::uint32_t sequences_ = 0;
   Bytes whole_bytes_ = 0;
   std::uint64_t whole_steps_ = 0;

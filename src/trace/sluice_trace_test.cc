@@ -135,6 +135,26 @@ TEST(TraceFormat, ReaderTellsWhatRunsPlayed) {
   EXPECT_EQ(played(many), named + "others");
 }
 
+TEST(TraceFormat, ReaderTellsBesideWhichDevicesRunsComputed) {
+  const std::string start = file_start(kSmallJson),
+                    steps = small_file().substr((start + record(1, kRunJson)).size());
+  const auto devices = [](const std::string& bytes) {
+    const auto trace = open_text(bytes);
+    all_events(*trace);
+    return trace->devices();
+  };
+  const auto run = [](const std::string& device) { return record(1, R"({"device":)" + device + "}"); };
+  const std::string lru = R"({"cache":"lru","placement":"device","slots":8})";
+  const std::string lru_text = recorded_device("lru", "device", 8);
+  EXPECT_EQ(lru_text, "cache lru, placement device, 8 slots of each layer");
+  EXPECT_EQ(devices(small_file()), "");
+  EXPECT_EQ(devices(start + run(lru) + steps), lru_text);
+  EXPECT_EQ(devices(start + run(lru) + steps + run(lru)), lru_text);
+  EXPECT_EQ(devices(start + run(lru) + steps + run(R"({"cache":"lfu","placement":7,"slots":-1})")),
+            lru_text + ", and " + recorded_device("lfu", "unknown", 0));
+  EXPECT_EQ(devices(start + run("[]") + steps), "");
+}
+
 TEST(TraceFormat, WhatAHeaderClaimsIsBounded) {
   const std::string start = file_start(
       R"({"architecture":"a","experts":65536,"identity":"0123456789abcdef","layers":17,"sizes":{},"top_k":1})");

@@ -20,7 +20,6 @@
 #include "flags/engine_flags.h"
 #include "flags/number_range.h"
 #include "flags/output_path.h"
-#include "setup/engine_options.h"
 #include "setup/open_model.h"
 #include "store/sidecar/sidecar.h"
 #include "store/source/open_checkpoint.h"
@@ -116,12 +115,7 @@ void calibrate_slices(const EngineFlags& flags, const std::string& reference_pat
   const OpenModel open = open_model(flags.model, WithTokenizer::kRequired, flags);
   const OpenModel reference = open_model(reference_path, WithTokenizer::kNo, flags);
   const std::vector<tokenizer::TokenId> tokens = calibration_tokens(request, open, flags);
-  eval::CalibrateOptions settings;
-  settings.windows = calibration_windows(request, open);
-  check_output();
-  settings.engine = engine_options(flags);
-  settings.engine.positions = settings.windows.window;
-  settings.state = request.state;
+  auto settings = calibration_settings<eval::CalibrateOptions>(request, open, flags);
   engine::Calibration calibration;
   calibrate_with_progress(request, flags, [&](const OnCalibrated& on_progress) {
     settings.on_progress = on_progress;

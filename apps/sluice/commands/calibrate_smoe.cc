@@ -12,7 +12,6 @@
 #include "base/text_table.h"
 #include "eval/measure_smoe.h"
 #include "flags/engine_flags.h"
-#include "setup/engine_options.h"
 #include "store/sidecar/sidecar.h"
 #include "streams/standard_output.h"
 #include "streams/terminal_columns.h"
@@ -51,12 +50,7 @@ void print_smoe_table(const engine::SmoeCalibration& calibration) {
 void calibrate_smoe(const EngineFlags& flags, const CalibrationRequest& request) {
   const OpenModel open = open_model(flags.model, WithTokenizer::kRequired, flags);
   const std::vector<tokenizer::TokenId> tokens = calibration_tokens(request, open, flags);
-  eval::MeasureSmoeOptions settings;
-  settings.windows = calibration_windows(request, open);
-  check_output();
-  settings.engine = engine_options(flags);
-  settings.engine.positions = settings.windows.window;
-  settings.state = request.state;
+  auto settings = calibration_settings<eval::MeasureSmoeOptions>(request, open, flags);
   engine::SmoeCalibration calibration;
   calibrate_with_progress(request, flags, [&](const OnCalibrated& on_progress) {
     settings.on_progress = on_progress;

@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "eval/stepped_windows.h"
+#include "setup/engine_options.h"
 #include "setup/open_model.h"
+#include "streams/standard_output.h"
 
 namespace sluice::app {
 
@@ -24,6 +26,19 @@ std::vector<tokenizer::TokenId> calibration_tokens(const CalibrationRequest& req
                                                    const EngineFlags& flags);
 // Error(kUsage) for windows that score nothing, or that the model's context has no room for.
 eval::SteppedWindows calibration_windows(const CalibrationRequest& request, const OpenModel& open);
+
+// What is measured is told alike: windows, engine and state. Error(kUsage).
+template <class Settings>
+Settings calibration_settings(const CalibrationRequest& request, const OpenModel& open,
+                              const EngineFlags& flags) {
+  Settings settings;
+  settings.windows = calibration_windows(request, open);
+  check_output();
+  settings.engine = engine_options(flags);
+  settings.engine.positions = settings.windows.window;
+  settings.state = request.state;
+  return settings;
+}
 
 // Shows the progress of `measure`, which an interruption of the program ends: Error(kInterrupted) that says
 // where the work goes on.

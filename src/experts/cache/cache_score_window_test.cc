@@ -61,7 +61,8 @@ class Plain {
     for (const ExpertId id : elsewhere)
       if (!last_.contains(id)) all.push_back(id);
     if (all.empty()) return {};
-    const ExpertId best = *std::ranges::min_element(all, {}, [&](ExpertId id) { return std::pair(-mean(id), id); });
+    const ExpertId best =
+        *std::ranges::min_element(all, {}, [&](ExpertId id) { return std::pair(-mean(id), id); });
     std::vector<ExpertId> moved{best};
     if (last_.size() == kSlots) {
       const std::vector<ExpertId> leaving = worst(event.ids);
@@ -191,9 +192,9 @@ TEST(ScoreWindowCache, WhileTheLinkIsIdleTheBestOfTheOthersComesIn) {
           return true;
         });
         const bool idle = random() % 3 != 0;
-        const EventOutcome& outcome = residency.on_event(
-            event.ids, event.scores, {}, {},
-            {.layer = layer, .layer_tokens = event.layer_tokens, .link_idle = idle});
+        const EventOutcome& outcome =
+            residency.on_event(event.ids, event.scores, {}, {},
+                               {.layer = layer, .layer_tokens = event.layer_tokens, .link_idle = idle});
         std::vector<ExpertId> expected = plain.take(event), gone;
         std::vector<ExpertId> moved;
         if (idle && admit == Admit::kIdle) moved = plain.take_idle(event, elsewhere);

@@ -61,7 +61,8 @@ RoutedSteps batched(const RoutedSteps& steps, std::uint32_t batch) {
                      .predicted = steps.predicted,
                      .steps = {},
                      .cut_off = steps.cut_off,
-                     .played = steps.played};
+                     .played = steps.played,
+                     .devices = steps.devices};
   std::vector<Sequence*> running;
   std::size_t next = 0;
   // Its prompt is computed, and it has something to decode.

@@ -49,6 +49,7 @@ class Reader {
     if (!trace.cut_off()) end_step();
     steps_.cut_off = trace.cut_off();
     steps_.played = trace.played();
+    steps_.devices = trace.devices();
     return std::move(steps_);
   }
 

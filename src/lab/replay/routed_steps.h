@@ -46,8 +46,8 @@ struct RoutedSteps {
   std::vector<RoutedStep> steps;
   std::uint64_t prompts = 0;  // stretches of prompt steps
   std::uint64_t prompt_tokens = 0, decode_tokens = 0;
-  bool cut_off = false;     // the trace was cut off; its last step is left out
-  std::string played = {};  // RoutingTrace::played()
+  bool cut_off = false;                   // the trace was cut off; its last step is left out
+  std::string played = {}, devices = {};  // as RoutingTrace has them
 };
 
 // Whether the trace says which steps are of prompts (.mrt does not).

@@ -19,6 +19,7 @@
 #include "commands/recorded_prompts.h"
 #include "device/emulated/emulated_spec.h"
 #include "experts/decision_log.h"
+#include "experts/prefetch/prefetch.h"
 #include "experts/registry.h"
 #include "flags/output_path.h"
 #include "flags/pool_slots.h"
@@ -28,6 +29,7 @@
 #include "streams/standard_error.h"
 #include "streams/standard_output.h"
 #include "trace/choice_counts.h"
+#include "trace/routing_trace.h"
 
 namespace sluice::app {
 namespace {
@@ -83,6 +85,25 @@ void warn_of_own_rules(const HybridRequest& request, const std::vector<HybridRow
       differs, request.trace, flag(Setting::kRouter));
 }
 
+// Predictions by the experts in memory hold beside the device that had these.
+void set_predicted_beside(const lab::RoutedSteps& steps, HybridRow& row) {
+  const lab::HybridSettings& settings = row.settings;
+  if (settings.prefetch->predictor != experts::PredictorKind::kPartial) return;
+  if (steps.devices !=
+      trace::recorded_device(settings.device_cache.name(), settings.placement.name(), settings.slots))
+    row.predicted_beside = steps.devices.empty() ? "no device" : steps.devices;
+}
+
+void warn_of_other_devices(const HybridRequest& request, const std::vector<HybridRow>& rows) {
+  const auto other =
+      std::ranges::find_if(rows, [](const HybridRow& row) { return !row.predicted_beside.empty(); });
+  if (other == rows.end() || request.quiet) return;
+  print_warning(
+      "{} was recorded beside {}: what smoe-partial predicted depends on which experts that had, and a run "
+      "with the device of these rows would have predicted otherwise",
+      request.trace, other->predicted_beside);
+}
+
 }  // namespace
 
 void hybrid_replay(const HybridRequest& request, const HybridFlags& flags) {
@@ -122,6 +143,7 @@ void hybrid_replay(const HybridRequest& request, const HybridFlags& flags) {
       row.settings.sizes = sizes ? &*sizes : nullptr;
       row.settings.transitions = routing.transitions();
       const lab::RoutedSteps& steps = routing.of(row);
+      set_predicted_beside(steps, row);
       std::optional<OutputFile> log;
       std::optional<UnfinishedFile> unfinished;
       std::function<void(std::string_view)> write;
@@ -140,6 +162,7 @@ void hybrid_replay(const HybridRequest& request, const HybridFlags& flags) {
       throw;
     }
   warn_of_own_rules(request, rows);
+  warn_of_other_devices(request, rows);
   const lab::RoutedSteps& recorded = routing.recorded();
   if (!request.json) return print_hybrid(recorded, request, machines, rows);
   Json json = {{"trace", request.trace},

@@ -134,6 +134,7 @@ Json hybrid_json(const HybridRow& row) {
           {"prefill_from", row.settings.prefill_placement.empty() ? Json() : Json(row.settings.prefill_from)},
           {"prefetch_policy", row.settings.prefetch.name()},
           {"prefetch_size", row.settings.prefetch_size},
+          {"predicted_beside", row.predicted_beside.empty() ? Json() : Json(row.predicted_beside)},
           {"tpot_s", decode.steps == 0 ? Json() : Json(decode.seconds / static_cast<double>(decode.steps))},
           {"start_experts", row.result.start},
           {"fallbacks", row.result.fallbacks},

@@ -39,6 +39,8 @@ struct HybridRow {
   std::optional<std::uint32_t> batch;  // empty: as it was recorded
   lab::HybridSettings settings;
   lab::HybridResult result;
+  // Predicted by what was in the memory of other devices than the row's: these, in words. Empty: not so.
+  std::string predicted_beside = {};
 };
 
 // Their hosts are as HybridSettings has them. Error(kUsage).
