@@ -133,9 +133,11 @@ constinit const MatrixFormat kFormatInt8 = {.name = "int8",
                                             .row = int8_row};
 
 std::span<const MatrixFormat* const> matrix_formats() {
-  static constexpr const MatrixFormat* kAll[] = {&kFormatF32,      &kFormatF16,      &kFormatBf16,
-                                                 &kFormatSplit,    &kFormatPacked,   &kFormatSlices84,
-                                                 &kFormatSlices63, &kFormatSlices42, &kFormatInt8};
+  static constexpr const MatrixFormat* kAll[] = {
+      &kFormatF32,      &kFormatF16,      &kFormatBf16,  &kFormatSplit, &kFormatPacked,   &kFormatSlices84,
+      &kFormatSlices63, &kFormatSlices42, &kFormatInt8,  &kFormatQ40,   &kFormatQ41,      &kFormatQ50,
+      &kFormatQ51,      &kFormatQ80,      &kFormatQ2K,   &kFormatQ3K,   &kFormatQ4K,      &kFormatQ5K,
+      &kFormatQ6K,      &kFormatIq4Nl,    &kFormatIq4Xs, &kFormatMxfp4, &kFormatMxfp4Pair};
   return kAll;
 }
 

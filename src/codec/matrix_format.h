@@ -111,6 +111,10 @@ extern const MatrixFormat kFormatSplit;
 extern const MatrixFormat kFormatPacked;
 extern const MatrixFormat kFormatSlices84, kFormatSlices63, kFormatSlices42;
 extern const MatrixFormat kFormatInt8;
+// Blocks of quantised elements, as GGUF files have them, and MXFP4 in two planes (codec/blocks).
+extern const MatrixFormat kFormatQ40, kFormatQ41, kFormatQ50, kFormatQ51, kFormatQ80;
+extern const MatrixFormat kFormatQ2K, kFormatQ3K, kFormatQ4K, kFormatQ5K, kFormatQ6K;
+extern const MatrixFormat kFormatIq4Nl, kFormatIq4Xs, kFormatMxfp4, kFormatMxfp4Pair;
 std::span<const MatrixFormat* const> matrix_formats();
 
 // Null for an unknown name. `more`: rows beyond those of this program.

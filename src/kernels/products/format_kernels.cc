@@ -124,6 +124,20 @@ std::span<const FormatRow> format_rows() {
       slices(1),
       slices(2),
       int8(),
+      decoded_format(codec::kFormatQ40),
+      decoded_format(codec::kFormatQ41),
+      decoded_format(codec::kFormatQ50),
+      decoded_format(codec::kFormatQ51),
+      decoded_format(codec::kFormatQ80),
+      decoded_format(codec::kFormatQ2K),
+      decoded_format(codec::kFormatQ3K),
+      decoded_format(codec::kFormatQ4K),
+      decoded_format(codec::kFormatQ5K),
+      decoded_format(codec::kFormatQ6K),
+      decoded_format(codec::kFormatIq4Nl),
+      decoded_format(codec::kFormatIq4Xs),
+      decoded_format(codec::kFormatMxfp4),
+      decoded_format(codec::kFormatMxfp4Pair),
   };
   return kRows;
 }
