@@ -196,4 +196,28 @@ TEST_F(InspectTest, WhatIsNoModelIsAnError) {
   EXPECT_NE(outcome.err.find("/nowhere"), std::string::npos);
 }
 
+// A GGUF file is shown as its writer describes it, and is not run.
+TEST(InspectGguf, ShowsWhatTheFileHolds) {
+  const std::string data = SLUICE_SOURCE_DIR "/tests/data/formats/", path = data + "container.gguf";
+  const Json written = read_json_file(data + "container.json").at("container.gguf");
+  const Json shown = Json::parse(run("inspect " + path + " --json --tensors").out);
+  EXPECT_EQ(shown.at("version"), 3);
+  EXPECT_EQ(shown.at("keys").at("general.architecture"), "qwen3moe");
+  EXPECT_EQ(shown.at("keys").at("t.arr_str"), written.at("values").at("t.arr_str"));
+  ASSERT_EQ(shown.at("tensors").size(), written.at("tensors").size());
+  for (std::size_t i = 0; i < shown["tensors"].size(); ++i) {
+    EXPECT_EQ(shown["tensors"][i].at("name"), written["tensors"][i].at("name"));
+    EXPECT_EQ(shown["tensors"][i].at("offset"), written["tensors"][i].at("offset_in_file"));
+  }
+  const std::string text = run("inspect " + path + " --tensors").out;
+  for (const char* part : {"general.architecture = qwen3moe", "t.bool = true", "MXFP4", "Q6_K", "[3, 4, 64]",
+                           "blk.0.ffn_gate_exps.weight"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+  const Outcome damaged = run("inspect " + data + "container.json");
+  EXPECT_NE(damaged.code, 0);
+  const Outcome ran = run("run " + path + " -p Once -n 1");
+  EXPECT_NE(ran.code, 0);
+  EXPECT_NE(ran.err.find("sluice inspect"), std::string::npos) << ran.err;
+}
+
 }  // namespace

@@ -27,9 +27,11 @@
 #include "engine/session/sequence.h"
 #include "flags/common_flags.h"
 #include "model/architecture.h"
+#include "report/gguf_report.h"
 #include "report/progress.h"
 #include "store/checkpoint.h"
 #include "store/format.h"
+#include "store/source/gguf.h"
 #include "store/source/open_checkpoint.h"
 #include "streams/standard_output.h"
 #include "streams/terminal_columns.h"
@@ -547,6 +549,8 @@ void print_text(const store::Checkpoint& checkpoint, const Model& model, const R
 }
 
 void inspect(const Options& options) {
+  if (store::looks_like_gguf(options.path))
+    return print_gguf(options.path, options.tensors, options.common.json);
   const std::unique_ptr<store::Checkpoint> checkpoint = store::open_checkpoint(options.path);
   const Model model = model::describe_model(*checkpoint);
   const Report report = make_report(*checkpoint, model, options);
@@ -562,7 +566,8 @@ void inspect(const Options& options) {
 void add_inspect(Command& app) {
   Command* command = app.add_command("inspect", "Show what a model is made of and how much packing saves");
   auto options = std::make_shared<Options>();
-  command->add_argument("MODEL", &options->path, "Hugging Face directory or packed store")->required();
+  command->add_argument("MODEL", &options->path, "Hugging Face directory, packed store or GGUF file")
+      ->required();
   command->add_flag(Setting::kTensors, options->tensors, "List all tensors with type and shape");
   command->add_flag(Setting::kFull, options->full,
                     "Read all weights for the entropy of exponents, not a sample");
