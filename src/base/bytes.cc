@@ -47,6 +47,10 @@ Bytes parse_size(std::string_view text, std::string_view flag) {
     return error;
   };
 
+  const auto too_large = [&] {
+    return fail("size is too large").expected("less than 16 EiB").fix("give a smaller size");
+  };
+
   // The number is kept as digits and a scale, so that 1.1GiB is exact down to the byte (rounded towards
   // zero).
   constexpr unsigned __int128 kLimit = std::numeric_limits<Bytes>::max();
@@ -54,7 +58,7 @@ Bytes parse_size(std::string_view text, std::string_view flag) {
   std::size_t at = 0;
   for (; at < text.size() && is_digit(text[at]); ++at) {
     whole = whole * 10 + static_cast<unsigned>(text[at] - '0');
-    if (whole > kLimit) throw fail("size is too large");
+    if (whole > kLimit) throw too_large();
   }
   const std::size_t whole_digits = at;
   unsigned __int128 fraction = 0, fraction_scale = 1;
@@ -78,7 +82,7 @@ Bytes parse_size(std::string_view text, std::string_view flag) {
     if (unit.suffix != suffix) continue;
     if (has_fraction && unit.bytes == 1) throw fail("a fraction of a byte is not a size");
     const unsigned __int128 value = whole * unit.bytes + fraction * unit.bytes / fraction_scale;
-    if (value > kLimit) throw fail("size is too large");
+    if (value > kLimit) throw too_large();
     return static_cast<Bytes>(value);
   }
   throw fail("not a size");

@@ -1,6 +1,8 @@
 // Matches the tensors of a checkpoint with the table of its architecture.
 #include <array>
+#include <filesystem>
 #include <optional>
+#include <system_error>
 #include <unordered_map>
 #include <utility>
 
@@ -176,6 +178,14 @@ ExpertPieces take_expert(Inventory& inventory, std::uint32_t sparse_index, Tenso
 ModelConfig read_config(const store::Checkpoint& checkpoint) {
   const std::optional<std::string> path = checkpoint.find_file("config.json");
   if (!path) {
+    const std::string place = checkpoint.path() + "/config.json";
+    std::error_code ignored;
+    if (std::filesystem::is_directory(place, ignored))
+      throw Error(ErrorKind::kInvalid, "not a file")
+          .in(place)
+          .expected("the model's configuration")
+          .found("a directory")
+          .fix("put the published config.json in its place");
     throw Error(ErrorKind::kNotFound, "config.json is missing")
         .in(checkpoint.path())
         .expected("a model as Hugging Face publishes it, or a packed store of one")

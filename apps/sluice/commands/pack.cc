@@ -143,7 +143,8 @@ void pack(const Options& options) {
   store::check_patterns(options.model, options.exclude);
   check_new_directory(options.output);
   const auto checkpoint = store::open_directory(options.model, options.exclude);
-  if (!checkpoint->find_file("config.json") && std::filesystem::exists(options.model + "/config.json"))
+  if (!checkpoint->find_file("config.json") &&
+      std::filesystem::is_regular_file(options.model + "/config.json"))
     throw Error(ErrorKind::kUsage, "a store without the model's config.json could not be run")
         .in(Setting::kExclude)
         .expected("patterns that keep config.json")

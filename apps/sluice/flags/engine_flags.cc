@@ -174,7 +174,7 @@ void add_engine_flags(Command& command, EngineFlags& flags, const EngineHelp& he
        .io = "How weights are read: direct, buffered, mmap",
        .seed = help.seed,
        .json = "Print one JSON object and nothing else",
-       .quiet = "No progress and no statistics on standard error"});
+       .quiet = "No progress, statistics and warnings on standard error"});
   if (help.policies != PolicyFlags::kNone)
     command.add_option(Setting::kContext, &flags.context, help.context)
         ->check(whole_number(Setting::kContext, 1, std::uint64_t{1} << 31))

@@ -95,6 +95,8 @@ std::string run_table(const engine::RunReport& run, const std::vector<engine::Ge
                       std::size_t columns) {
   std::size_t prompt = 0, generated = 0;
   double prefill_s = 0, decode_s = 0, decoded = 0;
+  const bool asked_for_nothing = std::ranges::all_of(
+      requests, [](const engine::GenerateRequest& request) { return request.max_tokens == 0; });
   for (std::size_t i = 0; i < results.size(); ++i) {
     if (!results[i].tokens.empty()) prompt += requests[i].prompt.size();
     generated += results[i].tokens.size();
@@ -111,7 +113,7 @@ std::string run_table(const engine::RunReport& run, const std::vector<engine::Ge
     table += report_row(name, text, columns);
   };
   // Without tokens there is no speed, no share of hits, and no prediction.
-  row("prompt", prompt == 0 ? "not read to its end"
+  row("prompt", prompt == 0 ? asked_for_nothing ? "not read: no token was asked for" : "not read to its end"
                             : fmt::format("{} in {}{}", tokens_text(prompt), format_duration(prefill_s),
                                           speed(static_cast<double>(prompt), prefill_s, 1)));
   row("generated",

@@ -117,7 +117,7 @@ InputFile InputFile::open(const std::string& path, ReadMode mode) {
         .in(path)
         .expected("a regular file")
         .found(S_ISDIR(before.st_mode) ? "a directory" : "a device, pipe or socket")
-        .fix("name a file");
+        .fix("name a file, or remove what stands in its place");
   }
 
   InputFile file;

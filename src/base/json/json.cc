@@ -68,7 +68,7 @@ void JsonObject::fail(std::string_view key, std::string_view expected) const {
         .in(field_name(key))
         .expected(expected)
         .found("nothing")
-        .fix("add the field");
+        .fix("get the file again, or add the field");
   }
   throw Error(ErrorKind::kInvalid, "field has a wrong value")
       .in(field_name(key))

@@ -66,7 +66,7 @@ MemoryPlan plan_memory(Bytes budget, const MemoryNeeds& needs) {
         .in(Setting::kMemory)
         .expected(
             fmt::format("at least {}MiB (process {}, dense {}, kv {}, tables {}, activations {}, staging {}, "
-                        "and {} because the process differs from start to start)",
+                        "and {} because the process differs from start to start, up to whole MiB)",
                         plan.stated / kMiB, format_bytes(needs.process), format_bytes(needs.dense),
                         format_bytes(loads ? 0 : needs.kv), format_bytes(needs.tables),
                         format_bytes(loads ? 0 : least_activations),
@@ -75,8 +75,7 @@ MemoryPlan plan_memory(Bytes budget, const MemoryNeeds& needs) {
         .found(format_bytes(budget))
         .fix(fmt::format("give {} {}MiB or more", mark(Setting::kMemory), plan.stated / kMiB) +
              (loads ? "; the largest dense matrix takes that while it is loaded"
-                    : fmt::format(", or ask for fewer tokens ({}, of a run {})", mark(Setting::kContext),
-                                  mark(Setting::kPredict))));
+                    : std::string(", or ask for fewer tokens, or for fewer sequences at once")));
 
   // The chunk takes at most a quarter of the rest, staging at most another quarter of what then remains.
   Bytes left = budget - fixed - needs.least_staging;

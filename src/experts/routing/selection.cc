@@ -30,6 +30,7 @@ void check_finite(std::uint32_t layer, std::uint32_t token, std::span<const floa
     throw Error(ErrorKind::kInvalid, "router score is not finite")
         .in("sparse layer " + std::to_string(layer) + ", token " + std::to_string(token) + ", expert " +
             std::to_string(e))
+        .expected("a finite number")
         .found(std::to_string(scores[e]))
         .fix(
             "the weights are damaged or do not fit config.json: get the model again (`sluice verify` tells "

@@ -364,6 +364,8 @@ void parse(std::string_view text, const std::string& name, Handler& handler) {
     if (!finder.ends_early()) throw;
     throw Error(ErrorKind::kInvalid, "unexpected end of the JSON")
         .in(name, text.size())
+        .expected("the rest of a JSON value")
+        .found(text.empty() ? "an empty file" : "the end of the file")
         .fix("download the tokenizer files again");
   }
 }
