@@ -32,7 +32,7 @@ struct Vector {
 
 // Cached keys or values of one layer (CacheView, CacheRow): `rows` rows of heads × columns elements.
 struct CacheRows {
-  device::Address data, scales;  // scales: of I8 alone
+  device::Address data = {}, scales = {};  // scales: of I8 alone
   DType dtype = DType::kBF16;
   std::size_t rows = 0, row_elements = 0, heads = 0, columns = 0;
   // Which rows hold which positions, in the host's memory; null: row p holds position p. Operations copy what
