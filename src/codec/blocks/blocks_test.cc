@@ -47,9 +47,10 @@ std::vector<float> floats_of(const std::string& hex) {
 void expect_same(const std::vector<float>& found, const std::vector<float>& expected) {
   ASSERT_EQ(found.size(), expected.size());
   for (std::size_t i = 0; i < found.size(); ++i)
-    if (found[i] != 0 || expected[i] != 0)
+    if (found[i] != 0 || expected[i] != 0) {
       ASSERT_EQ(std::bit_cast<std::uint32_t>(found[i]), std::bit_cast<std::uint32_t>(expected[i]))
           << "element " << i << ": " << found[i] << ", expected " << expected[i];
+    }
 }
 
 std::string lower(std::string text) {
@@ -71,12 +72,12 @@ TEST(Blocks, AreWhatOtherDecodersMakeOfThem) {
     if (format->plane_count() == 1 && format->planes[0].name == "blocks") known.emplace(format->name);
   EXPECT_EQ(known.size(), 13u);
   for (const Json& type : vectors("gguf_blocks.json")) {
-    const std::string name = lower(type.at("type"));
+    const std::string name = lower(type.at("type").get<std::string>());
     SCOPED_TRACE(name);
     const MatrixFormat* const format = find_format(name);
     if (format == nullptr) continue;
     tried.insert(name);
-    const std::uint64_t elements = type.at("elements");
+    const std::uint64_t elements = type.at("elements").get<std::uint64_t>();
     EXPECT_EQ(format->block, (MatrixShape{1, elements}));
     EXPECT_EQ(format->bytes({1, elements}), type.at("bytes").get<Bytes>());
     EXPECT_FALSE(format->fits({1, elements + 1}));
@@ -85,8 +86,8 @@ TEST(Blocks, AreWhatOtherDecodersMakeOfThem) {
     std::vector<float> expected;
     std::uint64_t sound = 0;
     for (std::size_t i = 0; i < type.at("blocks").size(); ++i) {
-      const std::vector<std::byte> block = bytes_of(type["blocks"][i]);
-      const std::vector<float> values = floats_of(type["values"][i]);
+      const std::vector<std::byte> block = bytes_of(type["blocks"][i].get<std::string>());
+      const std::vector<float> values = floats_of(type["values"][i].get<std::string>());
       if (!std::isfinite(values[0])) continue;  // MXFP4 of all ones
       ++sound;
       all.insert(all.end(), block.begin(), block.end());
@@ -103,8 +104,9 @@ TEST(Blocks, AreWhatOtherDecodersMakeOfThem) {
 TEST(Blocks, Mxfp4InTwoPlanesHasTheNumbersOfItsBlocks) {
   const Json all = vectors("safetensors_formats.json").at("gpt_oss_mxfp4");
   const Json& codes = all.at("gate_up_proj_blocks");
-  const std::vector<std::byte> code_bytes = bytes_of(codes.at("hex")),
-                               scale_bytes = bytes_of(all.at("gate_up_proj_scales").at("hex"));
+  const std::vector<std::byte> code_bytes = bytes_of(codes.at("hex").get<std::string>()),
+                               scale_bytes =
+                                   bytes_of(all.at("gate_up_proj_scales").at("hex").get<std::string>());
   const std::uint64_t rows = codes["shape"][0].get<std::uint64_t>() * codes["shape"][1].get<std::uint64_t>(),
                       columns = 32 * codes["shape"][2].get<std::uint64_t>();
   const MatrixFormat& format = kFormatMxfp4Pair;
@@ -121,9 +123,10 @@ TEST(Blocks, Mxfp4InTwoPlanesHasTheNumbersOfItsBlocks) {
     row_to_float(pair, r, row.data());
     (r % 2 == 0 ? gate : up).insert((r % 2 == 0 ? gate : up).end(), row.begin(), row.end());
   }
-  expect_same(gate, floats_of(all.at("gate").at("hex")));
-  expect_same(up, floats_of(all.at("up").at("hex")));
-  const std::vector<std::byte> gate_blocks = bytes_of(all.at("ggml_gate_blocks").at("hex"));
+  expect_same(gate, floats_of(all.at("gate").at("hex").get<std::string>()));
+  expect_same(up, floats_of(all.at("up").at("hex").get<std::string>()));
+  const std::vector<std::byte> gate_blocks =
+      bytes_of(all.at("ggml_gate_blocks").at("hex").get<std::string>());
   expect_same(decoded(kFormatMxfp4, {rows / 2, columns}, gate_blocks), gate);
 }
 
