@@ -157,7 +157,7 @@ TEST(CommandLine, EveryMistakeOnTheCommandLineHasTheFormOfAnError) {
   expect("simulate --trace x --scope layr",
          "--scope: unknown name; expected layer or global, found \"layr\"; did you mean layer?");
   expect("reproduce flash",
-         "PAPER: unknown name; expected zipmoe, slicemoe or dali, found \"flash\"; give one of these");
+         "PAPER: unknown name; expected zipmoe, slicemoe, dali or smoe, found \"flash\"; give one of these");
   expect("detokenize --tokens 1",
          "PATH: the argument is missing; expected `sluice detokenize PATH`, found nothing; "
          "`sluice detokenize --help` explains the usage");
@@ -792,7 +792,7 @@ TEST(CommandLine, ErrorsSayWhatWasExpectedAndFoundAndWhatToDo) {
       {"reproduce zipmoe --model none -o " + nothing,
        "--model: zipmoe runs a model, so there must be one; expected a model directory or a packed store; "
        "none is "
-       "for slicemoe and dali, found none; give --model DIR, or leave it out for the bundled model"},
+       "for slicemoe, dali and smoe, found none; give --model DIR, or leave it out for the bundled model"},
       {"pack " + kModel + " -o " + nothing + " --codec native --level 3",
        "--level: codec native has no levels; expected no level, or a codec that has some: zstd 0 to 19, "
        "default 0; lz4 3 to 12, "

@@ -224,8 +224,8 @@ TEST_F(MachineReplayTest, DataThatAreNotThereAreNamedWithWhatHelps) {
           "--trace none");
   refused("slicemoe --model " + kModel + " --trace there", "there: no such recorded routing",
           "; give --trace FILE, or --trace none");
-  refused("slicemoe --model none --trace none -f text", "-f: without a model no text is scored",
-          "leave out -f", 2);
+  refused("slicemoe --model none --trace none -f text", "-f: without a model no text is read", "leave out -f",
+          2);
 }
 
 }  // namespace

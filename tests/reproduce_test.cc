@@ -236,9 +236,33 @@ TEST_F(ReproduceTest, DaliIsTriedAgainWithoutAModel) {
   EXPECT_NE(refused.err.find("zipmoe"), std::string::npos) << refused.err;
 }
 
+TEST_F(ReproduceTest, SmoeIsTriedAgainWithoutAModel) {
+  const Outcome outcome = run("reproduce smoe --quick --quiet --model none --json -o out");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json report = Json::parse(outcome.out);
+  EXPECT_EQ(report.at("command"), "sluice reproduce smoe --quick --model none");
+  std::set<std::string> ids;
+  for (const Json& row : report.at("rows")) {
+    ids.insert(row.at("id").get<std::string>());
+    expect_plain_numbers(row);
+  }
+  for (const char* id : {"S-F12", "S-F13", "S-F14", "S-F16", "S-F15", "S-F18", "S-F19", "S-fig", "S-T3"})
+    EXPECT_TRUE(ids.contains(id)) << id;
+  const std::string markdown = content_of("out/smoe.md");
+  for (const char* part : {"S-F16c", "consumed", "not measured", "f₁ 0.4", "](smoe-ladder.svg)"})
+    EXPECT_NE(markdown.find(part), std::string::npos) << part;
+  for (const char* file : {"smoe-ladder.svg", "smoe-hits.svg", "smoe-reuse.svg"})
+    EXPECT_EQ(sluice::testing::xml_fault(content_of(std::string("out/") + file)), "") << file;
+  for (const char* flags : {"--budget 8MiB", "--trace tests/data/routing/dsv2lite.first48.mrt.zst"}) {
+    const Outcome refused = run(std::string("reproduce smoe --quiet ") + flags);
+    EXPECT_EQ(refused.code, 2) << flags;
+    EXPECT_NE(refused.err.find(std::string(flags, 7)), std::string::npos) << refused.err;
+  }
+}
+
 // The stores of a report are temporary: what packing keeps to go on from is gone, and nothing speaks of it.
 TEST_F(ReproduceTest, AnInterruptedReportSaysThatNothingIsWritten) {
-  for (const std::string paper : {"zipmoe", "slicemoe", "dali"}) {
+  for (const std::string paper : {"zipmoe", "slicemoe", "dali", "smoe"}) {
     sluice::program::Running program({"reproduce", paper, "--quick", "--quiet", "--trace", "none", "--model",
                                       kModel, "--threads", "1", "-o", "out"});
     program.interrupt();

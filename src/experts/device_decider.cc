@@ -97,10 +97,14 @@ void DeviceDecider::price(const DeviceEvent& event, const Residency& residency) 
   on_device_.clear();
   for (std::size_t i = 0; i < event.demand.experts.size(); ++i) {
     const ExpertId id = event.demand.experts[i];
-    const bool there = bytes_of(id, residency) != DeviceBytes::kLink;
+    const DeviceBytes from = bytes_of(id, residency);
+    const double left = from == DeviceBytes::kLink ? costs_.device.transfer : remaining(id);
+    // A prefetch that has not begun is withdrawn unless the expert is loaded now (SPEC §10, G3).
+    const bool begun = left == 0 || left < costs_.device.transfer;
+    const bool there = from == DeviceBytes::kSlot || (from == DeviceBytes::kPrefetch && begun);
     t_host_.push_back(costs_.run.of(event.demand.tokens[i]));
     t_device_.push_back(costs_.device.run.of(event.demand.tokens[i]));
-    transfer_.push_back(there ? remaining(id) : costs_.device.transfer);
+    transfer_.push_back(left);
     on_device_.push_back(there ? 1 : 0);
   }
 }

@@ -487,12 +487,15 @@ TEST(DeviceDecider, WithRoomForAllNothingMovesAfterTheFirstUse) {
 class ChosenUnits final : public Placement {
  public:
   explicit ChosenUnits(const std::set<std::uint16_t>& device) : device_(device) {}
-  void assign(const Demand& demand, const PlacementCosts&, Assignment& out) override {
+  void assign(const Demand& demand, const PlacementCosts& costs, Assignment& out) override {
     out.unit.clear();
     for (const ExpertId id : demand.experts)
       out.unit.push_back(device_.contains(id.index) ? Unit::kDevice : Unit::kHost);
+    there.assign(costs.on_device.begin(), costs.on_device.end());
   }
   std::string name() const override { return "chosen"; }
+
+  std::vector<std::uint8_t> there;  // PlacementCosts::on_device of the last event
 
  private:
   const std::set<std::uint16_t>& device_;
@@ -582,6 +585,8 @@ TEST(DeviceDecider, APrefetchServesTheNextEventAlone) {
   EXPECT_EQ(second.uses[0].from, DeviceBytes::kPrefetch);
   EXPECT_EQ(second.uses[0].remaining, 17 - 13);
   EXPECT_EQ(second.uses[1].remaining, 8);
+  // The copy of 3 has not begun: the placement may leave it to the host as well as 4.
+  EXPECT_THAT(test.placement.there, testing::ElementsAre(1, 0, 0));
   EXPECT_FALSE(second.uses[0].stays);
   const PrefetchCounts& prefetch = test.decider->counts(StepKind::kDecode).prefetch;
   EXPECT_EQ(prefetch.sent, 2u);

@@ -26,6 +26,7 @@
 #include "model/pack_plan.h"
 #include "reproduce/dali/dali.h"
 #include "reproduce/slicemoe/slicemoe.h"
+#include "reproduce/smoe/smoe.h"
 #include "reproduce/zipmoe/zipmoe.h"
 #include "setup/engine_options.h"
 #include "setup/open_model.h"
@@ -143,12 +144,11 @@ std::string output_of(const Options& options) {
 
 constexpr Bytes kMostTextBytes = 64 * kMiB;
 
-// Settings of the measurements on a model; empty for `none`.
-std::optional<reproduce::TrainedSettings> trained_settings(const Options& options,
-                                                           const std::string& output) {
+// The text that a trained model is measured with; empty for the model `none`. `use`: what the text is for.
+std::optional<std::string> text_of(const Options& options, const std::string& use) {
   if (options.model == kNone) {
     if (options.text.empty()) return std::nullopt;
-    throw Error(ErrorKind::kUsage, "without a model no text is scored")
+    throw Error(ErrorKind::kUsage, "without a model no text is read")
         .in(Setting::kFile)
         .expected(Setting::kModel + " DIR beside it")
         .found(Setting::kModel + " none")
@@ -157,23 +157,36 @@ std::optional<reproduce::TrainedSettings> trained_settings(const Options& option
   if (!is_there(options.model))
     throw not_there("model", Setting::kModel + " DIR", options.model, is_default_model(options),
                     ", or " + Setting::kModel + " none for replays alone");
-  store::check_not_packed(options.model);
-  reproduce::TrainedSettings settings;
-  settings.model = options.model;
   const std::string text = options.text.empty() ? options.model + "/eval.txt" : options.text;
   if (!is_there(text))
-    throw Error(ErrorKind::kNotFound, "there is no text to measure quality on")
+    throw Error(ErrorKind::kNotFound, "there is no text to " + use)
         .in(text)
         .expected("a text file")
         .found("nothing")
         .fix("give " + Setting::kFile + " FILE");
-  settings.text = read_text_file(text, kMostTextBytes);
-  settings.work = output;
-  settings.grid = reproduce::trained_grid(options.quick);
+  return read_text_file(text, kMostTextBytes);
+}
+
+// For all runs of a trained model; the seed is for replays.
+engine::EngineOptions trained_options(const Options& options) {
   EngineFlags flags;
   static_cast<CommonFlags&>(flags) = options.common;
-  flags.seed.reset();  // for synthetic routing
-  settings.options = engine_options(flags);
+  flags.seed.reset();
+  return engine_options(flags);
+}
+
+// Settings of the measurements on a model; empty for `none`.
+std::optional<reproduce::TrainedSettings> trained_settings(const Options& options,
+                                                           const std::string& output) {
+  if (options.model != kNone && is_there(options.model)) store::check_not_packed(options.model);
+  std::optional<std::string> text = text_of(options, "measure quality on");
+  if (!text) return std::nullopt;
+  reproduce::TrainedSettings settings;
+  settings.model = options.model;
+  settings.text = std::move(*text);
+  settings.work = output;
+  settings.grid = reproduce::trained_grid(options.quick);
+  settings.options = trained_options(options);
   settings.options.positions = 1;  // each run has its own
   return settings;
 }
@@ -232,30 +245,11 @@ std::string questions_of(const char* task, const char* path) {
 }
 
 std::optional<reproduce::DaliTrainedSettings> dali_trained_settings(const Options& options) {
-  if (options.model == kNone) {
-    if (options.text.empty()) return std::nullopt;
-    throw Error(ErrorKind::kUsage, "without a model no text is read")
-        .in(Setting::kFile)
-        .expected(Setting::kModel + " DIR beside it")
-        .found(Setting::kModel + " none")
-        .fix("leave out " + Setting::kFile + ", or give " + Setting::kModel + " DIR");
-  }
-  if (!is_there(options.model))
-    throw not_there("model", Setting::kModel + " DIR", options.model, is_default_model(options),
-                    ", or " + Setting::kModel + " none for replays alone");
-  const std::string text = options.text.empty() ? options.model + "/eval.txt" : options.text;
-  if (!is_there(text))
-    throw Error(ErrorKind::kNotFound, "there is no text to calibrate and measure predictions with")
-        .in(text)
-        .expected("a text file")
-        .found("nothing")
-        .fix("give " + Setting::kFile + " FILE");
-  EngineFlags flags;
-  static_cast<CommonFlags&>(flags) = options.common;
-  flags.seed.reset();  // for replays
+  std::optional<std::string> text = text_of(options, "calibrate and measure predictions with");
+  if (!text) return std::nullopt;
   reproduce::DaliTrainedSettings settings{.model = options.model,
-                                          .text = read_text_file(text, kMostTextBytes),
-                                          .options = engine_options(flags),
+                                          .text = std::move(*text),
+                                          .options = trained_options(options),
                                           .tokens = options.quick ? 4096u : 16384u,
                                           .interrupted = {}};
   for (const auto& [task, path] : kDaliTexts)
@@ -282,6 +276,40 @@ void reproduce_dali(const Options& options) {
   give_out(reproduce::reproduce_dali(settings), options, output);
 }
 
+std::optional<reproduce::SmoeTrainedSettings> smoe_trained_settings(const Options& options) {
+  std::optional<std::string> text = text_of(options, "measure predictions and losses with");
+  if (!text) return std::nullopt;
+  return reproduce::SmoeTrainedSettings{.model = options.model,
+                                        .text = std::move(*text),
+                                        .options = trained_options(options),
+                                        .windows = options.quick ? 4u : 16u,
+                                        .interrupted = {}};
+}
+
+void reproduce_smoe(const Options& options) {
+  refuse_flags_of_runs(options);
+  if (!options.trace.empty() && options.trace != kNone)
+    throw Error(ErrorKind::kUsage, "smoe replays synthetic routing, because its router looks at all scores")
+        .in(Setting::kTrace)
+        .expected("no trace, or none")
+        .found(options.trace)
+        .fix("leave out " + Setting::kTrace + "; sluice simulate " + Setting::kTrace + " FILE " +
+             Setting::kMachine + " smoe-s3 replays one");
+  const std::string output = output_of(options);
+  reproduce::SmoeReproduction settings;
+  settings.trained = smoe_trained_settings(options);
+  const OutputDirectory directory(output);
+  check_output();
+  settings.quick = options.quick;
+  settings.seed = options.common.seed.value_or(settings.seed);
+  settings.command = command_of(options);
+  settings.version = SLUICE_VERSION;
+  settings.interrupted = interrupted_or_unread;
+  if (!options.common.quiet && !options.common.json)
+    settings.on_stage = [](std::string_view text) { print_message("reproduce: {}", text); };
+  give_out(reproduce::reproduce_smoe(settings), options, output);
+}
+
 void reproduce_zipmoe(const Options& options) {
   const CommonFlags& common = options.common;
   if (!options.text.empty())
@@ -298,7 +326,7 @@ void reproduce_zipmoe(const Options& options) {
   if (options.model == kNone)
     throw Error(ErrorKind::kUsage, "zipmoe runs a model, so there must be one")
         .in(Setting::kModel)
-        .expected("a model directory or a packed store; none is for slicemoe and dali")
+        .expected("a model directory or a packed store; none is for slicemoe, dali and smoe")
         .found(kNone)
         .fix("give " + Setting::kModel + " DIR, or leave it out for the bundled model");
   if (!is_there(options.model))
@@ -369,13 +397,23 @@ void reproduce_zipmoe(const Options& options) {
   }
 }
 
+struct Paper {
+  std::string_view name;
+  void (*reproduce)(const Options&);
+};
+constexpr Paper kPapers[] = {{"zipmoe", reproduce_zipmoe},
+                             {"slicemoe", reproduce_slicemoe},
+                             {"dali", reproduce_dali},
+                             {"smoe", reproduce_smoe}};
+
+std::vector<std::string> paper_names() {
+  std::vector<std::string> names;
+  for (const Paper& paper : kPapers) names.emplace_back(paper.name);
+  return names;
+}
+
 void reproduce_paper(const Options& options) try {
-  if (options.paper == "slicemoe")
-    reproduce_slicemoe(options);
-  else if (options.paper == "dali")
-    reproduce_dali(options);
-  else
-    reproduce_zipmoe(options);
+  std::ranges::find(kPapers, options.paper, &Paper::name)->reproduce(options);
 } catch (const Error& error) {
   // Packing, for one, says what is kept to go on from; of a report nothing is kept.
   if (error.kind() != ErrorKind::kInterrupted) throw;
@@ -392,23 +430,22 @@ void add_reproduce(Command& app) {
           "PAPER", &options->paper,
           "zipmoe (arXiv 2601.21198): runs and replays; slicemoe: replays on the paper's machine, and "
           "quality of a trained model; dali: replays on machines that its paper leaves open, and predictions "
-          "of a "
-          "trained model")
+          "of a trained model; smoe: the same of synthetic routing, and losses of a trained model")
       ->required()
-      ->one_of({"zipmoe", "slicemoe", "dali"});
+      ->one_of(paper_names());
   command->add_flag(Setting::kQuick, options->quick,
-                    "Fewer budgets, runs, prompts and tokens: a minute; of slicemoe and dali a few");
+                    "Fewer budgets, runs, prompts and tokens: a minute; of slicemoe, dali and smoe a few");
   command->add_option(Setting::kOutput, &options->output,
                       "Directory for PAPER.md, PAPER.json and pictures; default: reproduce-PAPER");
   command
       ->add_option(
           Setting::kModel, &options->model,
           "Model directory (packed into a temporary store) or packed store; of slicemoe a directory; "
-          "of slicemoe and dali also none: replays alone")
+          "of slicemoe, dali and smoe also none: replays alone")
       ->show_default();
-  command->add_option(
-      Setting::kFile, &options->text,
-      "Text that slicemoe measures quality on, and dali predictions; default: eval.txt of the model");
+  command->add_option(Setting::kFile, &options->text,
+                      "Text that slicemoe measures quality on, dali predictions, and smoe both; default: "
+                      "eval.txt of the model");
   command->add_option(
       Setting::kWhole, &options->whole,
       "The same model stored whole, for presets that read whole experts; default: " + Setting::kModel);
@@ -419,7 +456,8 @@ void add_reproduce(Command& app) {
   command->add_option(
       Setting::kTrace, &options->trace,
       fmt::format("Recorded routing of DeepSeek-V2-Lite (.mrt) that is replayed with a virtual "
-                  "clock, or none; default: {}, of slicemoe and dali {}, both in tests/data/routing",
+                  "clock, or none; default: {}, of slicemoe and dali {}, both in tests/data/routing; smoe "
+                  "replays none",
                   std::filesystem::path(kTrace).filename().string(),
                   std::filesystem::path(kSlicemoeTrace).filename().string()));
   command->add_option(Setting::kRuns, &options->runs, "Runs of each preset, in turns; 0: 5, quick 2")
@@ -429,7 +467,7 @@ void add_reproduce(Command& app) {
       {.threads = "Compute threads; 0: all usable CPUs",
        .isa = "Instruction set: auto, scalar, avx2, avx512, avx512_vbmi2, avx512_bf16, amx, neon",
        .io = "How weights are read: direct, buffered, mmap",
-       .seed = "For synthetic routing (slicemoe, dali); default: 1",
+       .seed = "For synthetic routing (slicemoe, dali, smoe); default: 1",
        .json = "Print the report as one JSON object",
        .quiet = "No progress on standard error"});
   command->footer(
@@ -437,6 +475,7 @@ void add_reproduce(Command& app) {
       "  sluice reproduce zipmoe --quick\n"
       "  sluice reproduce slicemoe\n"
       "  sluice reproduce dali --quick\n"
+      "  sluice reproduce smoe\n"
       "  sluice reproduce zipmoe --model qwen.sluice --whole Qwen1.5-MoE-A2.7B --budget 6GiB --budget 8GiB "
       "-o evidence");
   command->add_option(

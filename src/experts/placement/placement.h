@@ -22,9 +22,10 @@ struct PlacementCosts {
   std::span<const double> t_device = {};  // the same on the device, once it is there
   // What is left of bringing the expert to the device, on the modelled clock; 0 if it is there.
   std::span<const double> transfer = {};
-  // 1: the expert has a place on the device, in a slot of the cache or where a prefetch puts it.
+  // 1: the expert is on the device or on its way there: in a slot of the cache, or where a prefetch puts it
+  // whose copy has begun.
   std::span<const std::uint8_t> on_device = {};
-  // Experts without a place there that may be brought there for the layer; empty: any number, because they
+  // Experts of which that is not so that may be brought there for the layer; empty: any number, because they
   // pass through staging buffers one after the other.
   std::optional<std::uint32_t> slots = {};
 };

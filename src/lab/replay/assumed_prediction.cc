@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/splitmix64.h"
+#include "lab/replay/synthetic_routing.h"
 
 namespace sluice::lab {
 namespace {
@@ -59,6 +60,19 @@ void assume_predictions(double right, std::uint64_t seed, RoutedSteps& steps) {
   for (RoutedStep& step : steps.steps)
     for (std::size_t l = 1; l < step.layers.size(); ++l)
       if (step.layers[l].begin.size() > 1) guesser.guess(step.layers[l]);
+  steps.predicted = true;
+}
+
+void assume_errors(double deviation, std::uint64_t seed, RoutedSteps& steps) {
+  SLUICE_CHECK(deviation >= 0 && steps.logits);
+  Normal normal(SplitMix64(seed).next());  // not the numbers that synthetic routing of this seed is made of
+  for (RoutedStep& step : steps.steps)
+    for (std::size_t l = 1; l < step.layers.size(); ++l) {
+      RoutedLayer& layer = step.layers[l];
+      layer.predicted.clear();
+      for (const float z : layer.logits)
+        layer.predicted.push_back(static_cast<float>(z + deviation * normal()));
+    }
   steps.predicted = true;
 }
 

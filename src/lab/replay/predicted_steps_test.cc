@@ -15,6 +15,7 @@
 #include "experts/prefetch/residual.h"
 #include "lab/replay/assumed_prediction.h"
 #include "lab/replay/logit_residual.h"
+#include "lab/replay/synthetic_routing.h"
 #include "trace/example_traces.h"
 
 namespace sluice::lab {
@@ -141,6 +142,30 @@ TEST(AssumedPrediction, IsRightAsOftenAsIsSaid) {
     EXPECT_NEAR(static_cast<double>(kept) / (3.0 * kTokens), right,
                 5 * std::sqrt(right * (1 - right) / (3 * kTokens)));
   }
+}
+
+// The errors of logits that are made of normal numbers of the same seed are other numbers.
+TEST(AssumedErrors, HaveTheDeviationThatIsSaid) {
+  std::cout << "seed " << kSeed << '\n';
+  SyntheticTrace trace({.layers = 2, .experts = 8, .top_k = 3, .tokens = 1000, .seed = kSeed}, 10);
+  RoutedSteps steps = read_routed_steps(trace);
+  assume_errors(.5, kSeed, steps);
+  EXPECT_TRUE(steps.predicted);
+  double sum = 0, squares = 0, product = 0, all = 0;
+  for (const RoutedStep& step : steps.steps) {
+    EXPECT_TRUE(step.layers[0].predicted.empty());
+    const RoutedLayer& layer = step.layers[1];
+    ASSERT_EQ(layer.predicted.size(), layer.logits.size());
+    for (std::size_t i = 0; i < layer.logits.size(); ++i) {
+      const double error = double{layer.predicted[i]} - layer.logits[i];
+      sum += error, squares += error * error, product += error * layer.logits[i], all += 1;
+    }
+  }
+  EXPECT_NEAR(sum / all, 0, .03);
+  EXPECT_NEAR(std::sqrt(squares / all), .5, .03);
+  EXPECT_NEAR(product / all, 0, .06);
+  assume_errors(0, kSeed, steps);
+  EXPECT_EQ(steps.steps.back().layers[1].predicted, steps.steps.back().layers[1].logits);
 }
 
 TEST(CountTransitions, CountsEveryToken) {

@@ -5,11 +5,13 @@
 
 namespace sluice::lab {
 
-RoutingRecorder::RoutingRecorder(const model::ModelConfig& config) {
+RoutingRecorder::RoutingRecorder(const model::ModelConfig& config, std::string_view predictor)
+    : predictor_(predictor) {
   steps_.layers = config.sparse_layers();
   steps_.experts = static_cast<std::uint32_t>(config.moe.experts);
   steps_.top_k = static_cast<std::uint32_t>(config.moe.top_k);
   steps_.logits = true;
+  steps_.predicted = !predictor.empty();
 }
 
 void RoutingRecorder::on_step(const engine::Step& step) {
@@ -36,6 +38,11 @@ void RoutingRecorder::on_routing(const experts::ScoresView& scores, const expert
   layer.choices = routing.choices;
   layer.begin = routing.begin;
   layer.logits.assign(scores.logits.begin(), scores.logits.end());
+}
+
+void RoutingRecorder::on_ahead(std::string_view predictor, const experts::ScoresView& next) {
+  if (predictor == predictor_)
+    steps_.steps.back().layers[next.layer].predicted.assign(next.logits.begin(), next.logits.end());
 }
 
 }  // namespace sluice::lab

@@ -4,10 +4,10 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "experts/device_presets.h"
 #include "experts/prefetch/prefetch.h"
 #include "experts/registry.h"
 #include "lab/replay/assumed_prediction.h"
+#include "reproduce/preset_settings.h"
 
 namespace sluice::reproduce {
 namespace {
@@ -27,21 +27,11 @@ DaliGuess guess_of(const experts::PrefetchPolicy& prefetch) {
 }
 
 DaliSystem dali_system(const DaliModel& model, const experts::NamedPreset& preset, std::uint32_t slots) {
-  SLUICE_CHECK(preset.device() != nullptr);
-  const experts::DevicePreset& found = *preset.device();
-  experts::check_runs(found);
-  DaliSystem system{.name = std::string(found.name), .settings = {}, .guess = guess_of(*found.prefetch)};
-  lab::HybridSettings& settings = system.settings;
-  settings.router = found.router;
-  settings.placement = found.placement;
-  settings.prefill_placement = found.prefill_placement;
-  settings.prefill_from = found.prefill_from;
-  settings.device_cache = found.device_cache;
-  settings.slots = slots;
-  settings.prefetch = found.prefetch;
-  settings.guards_prefetch = found.guards_prefetch;
-  settings.prefetch_size = found.prefetch_size != 0 ? found.prefetch_size : model.prefetch;
-  settings.workload.window.swaps = model.swaps;
+  DaliSystem system{.name = std::string(preset.name()),
+                    .settings = settings_of(preset, slots, model.prefetch),
+                    .guess = {}};
+  system.guess = guess_of(*system.settings.prefetch);
+  system.settings.workload.window.swaps = model.swaps;
   return system;
 }
 
