@@ -1,8 +1,9 @@
 // sluice_bench_routing [--trace FILE.mrt]
 // Fits synthetic routing to what recorded routing is like: a, φ and σ of lab/replay/synthetic_routing.h so
-// that f_1, mass and overlap come out; then φ alone for another overlap; then the error of predicted logits so
-// that the stated share of predicted top-score experts is right. Prints what reproduce/smoe/smoe_routing.cc
-// has, and beside it what other seeds, lengths and models give. With a trace also what that is like.
+// that f_1, mass and overlap come out; then φ alone for another overlap; then the error of predicted logits
+// so that the stated share of predicted top-score experts is right. Prints what is in
+// reproduce/smoe/smoe_routing.cc, and beside it what other seeds, lengths and models give. With a trace also
+// what that is like.
 #include <fmt/format.h>
 
 #include <array>

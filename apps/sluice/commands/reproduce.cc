@@ -282,7 +282,7 @@ std::optional<reproduce::SmoeTrainedSettings> smoe_trained_settings(const Option
   return reproduce::SmoeTrainedSettings{.model = options.model,
                                         .text = std::move(*text),
                                         .options = trained_options(options),
-                                        .windows = options.quick ? 4u : 16u,
+                                        .windows = options.quick ? 3u : 16u,
                                         .interrupted = {}};
 }
 

@@ -1,5 +1,5 @@
-// What routing with all scores is like: by the rank of a score, how high it is and how often its expert is used
-// again. SMoE, figures 4 and 11.
+// What routing with all scores is like: by the rank of a score, how high it is and how often its expert is
+// used again. SMoE, figures 4 and 11.
 #pragma once
 
 #include <vector>
@@ -17,7 +17,7 @@ struct RankFigures {
 
 // REQUIRES: steps of one sequence each, with logits, of which two follow each other.
 RankFigures rank_figures(const lab::RoutedSteps& steps);
-// Of the decoded tokens, with the same requirements; `mass` of the softmax over all experts.
+// Those of the decoded tokens, with the same requirements; `mass` is of the softmax over all experts.
 lab::RoutingFacts routing_facts(const lab::RoutedSteps& steps);
 
 }  // namespace sluice::reproduce

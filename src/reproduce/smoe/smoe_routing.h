@@ -1,7 +1,8 @@
 // The synthetic routing that SMoE's rows stand on, and how good predictions of it are. SMoE's own routing is
-// not published, and no published recording has the scores of all experts, which its router and its cache
-// look at. So a generator (lab/replay/synthetic_routing.h) has been fitted to three figures of recorded
-// DeepSeek-V2-Lite, once, before any row was computed; the rows chose nothing here. SPEC §10, G14 and G18.
+// not published, and recordings of others lack the scores of experts that were not chosen, which its router
+// and its cache look at. So a generator (lab/replay/synthetic_routing.h) has been fitted to three figures of
+// recorded DeepSeek-V2-Lite, once, before any row was computed; the rows chose nothing here. SPEC §10, G14
+// and G18.
 #pragma once
 
 #include <cstdint>

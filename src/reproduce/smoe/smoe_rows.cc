@@ -67,7 +67,7 @@ class Rows {
     return *best;
   }
 
-  // Of each setting the mean over its places, and the mean of these.
+  // The mean over all settings of the mean over the places of each.
   double mean(const std::function<double(const SmoePlace&)>& of) const {
     double all = 0;
     for (const SmoeSetting& setting : smoe_settings()) {
@@ -359,7 +359,7 @@ class Rows {
             speed);
   }
 
-  // Of the ranks 1, 2, k, k + 1, 2 k and N.
+  // The ranks 1, 2, k, k + 1, 2 k and N.
   static std::vector<std::size_t> some_ranks(std::size_t top_k, std::size_t experts) {
     return {1, 2, top_k, top_k + 1, std::min(2 * top_k, experts), experts};
   }
@@ -407,9 +407,7 @@ class Rows {
         "k; "
         "F17 PCIe time rises with prefetch while TPOT falls",
         "order as stated", ours,
-        results_.trained
-            ? std::vector{Evidence::kReplay, Evidence::kRun, Evidence::kArithmetic, Evidence::kReplay}
-            : std::vector{Evidence::kReplay, Evidence::kArithmetic, Evidence::kReplay},
+        results_.trained ? std::vector{Evidence::kReplay, Evidence::kRun} : std::vector{Evidence::kReplay},
         "F6 and F8 are the modelled machine, which is made so; sluice profile measures them on real ones. "
         "Reuse of synthetic routing follows from its parameters");
   }

@@ -11,7 +11,8 @@
 namespace sluice::reproduce {
 namespace {
 
-// Marks the experts that are top-score for some token of the logits (T, N), and those that some token chooses.
+// Marks the experts that are top-score for some token of the logits (T, N), and those that some token
+// chooses.
 struct Marks {
   Marks(std::uint32_t experts, std::uint32_t top_k, double alpha)
       : top_k(top_k), alpha(alpha), top(experts), chosen(experts), scores(experts) {}
