@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <regex>
@@ -24,7 +25,16 @@ using sluice::program::PackedModelTest;
 using sluice::program::run;
 using sluice::program::run_json;
 
-class RunDevice : public PackedModelTest {};
+class RunDevice : public PackedModelTest {
+ protected:
+  static std::string sliced() {
+    const std::string path = file("slices.sluice");
+    if (!std::filesystem::exists(path)) {
+      EXPECT_EQ(run("pack " + kModel + " -o " + path + " --slices 8/4 --quiet").code, 0);
+    }
+    return path;
+  }
+};
 
 const std::string kUnpaced = " --device emulated:link=inf,compute=inf,latency=0us";
 
@@ -383,16 +393,88 @@ TEST_F(RunDevice, TheExpertMapShowsBothMemories) {
   EXPECT_NE(outcome.err.find("idle "), std::string::npos);
 }
 
-TEST_F(RunDevice, StoresInSlicesAreRefused) {
-  const std::string sliced = file("slices.sluice");
-  ASSERT_EQ(run("pack " + kModel + " -o " + sliced + " --slices 8/4 --quiet").code, 0);
-  for (const std::string flags : {"--precision high", "--preset slicemoe", "--precision low --cache lru"}) {
-    const Outcome outcome = run("run " + sliced + " -p Once -n 2" + kUnpaced + " " + flags);
-    EXPECT_EQ(outcome.code, 2) << outcome.err;
-    EXPECT_TRUE(outcome.out.empty());
-    EXPECT_NE(outcome.err.find("--device: a device takes whole experts"), std::string::npos) << outcome.err;
-    EXPECT_NE(outcome.err.find("a store in slices"), std::string::npos) << outcome.err;
+// At a fixed precision, wherever experts are computed and whatever their slots hold.
+TEST_F(RunDevice, SlicesHaveTheTextOfTheHostAlone) {
+  for (const std::string flags : {" --precision high", " --precision high --cache slice-lru",
+                                  " --precision low", " --precision low --cache lru"}) {
+    const std::string request =
+        "run " + sliced() + " -p 'Once upon a time' -n 24 --temp 0 --memory " + memory(48) + flags;
+    const Outcome host = run(request);
+    ASSERT_EQ(host.code, 0) << host.err;
+    for (const char* const how :
+         {"", " --placement device --device-slots 0",
+          " --placement greedy --device-cache lru --device-slots 4",
+          " --placement device --device-memory 4MiB --prefetch raw --prefetch-size 2",
+          " --placement device --device-keep full --device-slots 32 --dense-on device"}) {
+      const Outcome both = run(request + kUnpaced + how);
+      ASSERT_EQ(both.code, 0) << flags << how << "\n" << both.err;
+      EXPECT_EQ(both.out, host.out) << flags << how;
+    }
   }
+}
+
+// By criticality a text follows from what slots hold, and so from costs, which the store keeps.
+TEST_F(RunDevice, SlicesByCriticalityHaveOneTextForOneProfile) {
+  const std::string request = "run " + sliced() +
+                              " -p 'Once upon a time' -n 24 --temp 0 --precision dbsc --memory " +
+                              memory(48) + " --capacity 4MiB" + kUnpaced + " --device-slots 8 --decisions ";
+  const Outcome first = run(request + file("first"));
+  ASSERT_EQ(first.code, 0) << first.err;
+  EXPECT_EQ(run(request + file("again")).out, first.out);
+  EXPECT_EQ(content_of(file("again")), content_of(file("first")));
+  EXPECT_NE(content_of(file("first")).find(":low"), std::string::npos);
+  EXPECT_NE(content_of(file("first")).find("device_slices=msb+lsb"), std::string::npos);
+}
+
+TEST_F(RunDevice, SlotsHoldTheSlicesThatDecodeStepsComputeWith) {
+  const auto plan = [](const std::string& flags) {
+    return run_json("plan " + sliced() + kUnpaced + " --memory " + memory(48) + " --device-memory 8MiB " +
+                    flags)
+        .at("device");
+  };
+  const Json high = plan("--precision high"), low = plan("--precision low"),
+             full = plan("--precision low --device-keep full");
+  EXPECT_EQ(high.at("keep").at("form"), "msb+lsb");
+  EXPECT_EQ(full.at("keep").at("form"), "msb+lsb");
+  EXPECT_EQ(low.at("keep").at("form"), "msb");
+  EXPECT_LT(low.at("keep").at("slot_bytes").get<double>(),
+            0.62 * high.at("keep").at("slot_bytes").get<double>());
+  EXPECT_LT(low.at("keep").at("copy_bytes").get<double>(),
+            0.62 * high.at("keep").at("copy_bytes").get<double>());
+  EXPECT_GT(low.at("slots").get<double>(), 1.5 * high.at("slots").get<double>());
+  EXPECT_EQ(full.at("slots"), high.at("slots"));
+  const Outcome small =
+      run("run " + sliced() + " -p Once -n 2 --precision low --device-memory 100KiB" + kUnpaced);
+  EXPECT_EQ(small.code, 1) << small.err;
+  EXPECT_NE(small.err.find("--device-memory: the memory of the device is too small"), std::string::npos)
+      << small.err;
+}
+
+TEST_F(RunDevice, SlicesThatDependOnTheHostsMemoryAreRefused) {
+  for (const auto& [flags, says] : std::vector<std::pair<std::string, std::string>>{
+           {"--preset slicemoe", "--constraint: a limit on misses counts what the host reads"},
+           {"--precision dbsc --lsb-miss skip",
+            "--lsb-miss: a device computes with the slices that are asked for"},
+           {"--precision high --tiers exclusive",
+            "--tiers: experts in slices do not come back from a device"},
+           {"--precision high --device-keep packed", "--device-keep: slots of the device cannot hold"},
+           {"--precision high --device-cache slice-lru",
+            "--device-cache: a device's cache holds whole experts"}}) {
+    const Outcome outcome = run("run " + sliced() + " -p Once -n 2" + kUnpaced + " " + flags);
+    EXPECT_EQ(outcome.code, 2) << flags << outcome.err;
+    EXPECT_TRUE(outcome.out.empty());
+    EXPECT_NE(outcome.err.find(says), std::string::npos) << flags << "\n" << outcome.err;
+  }
+}
+
+// The replay of a host and a device has whole experts.
+TEST_F(RunDevice, AReplayDoesNotTakeCostsOfSlices) {
+  const std::string request = sliced() + " -p Once -n 4 --precision high" + kUnpaced + " --device-slots 2";
+  ASSERT_EQ(run("trace " + request + " -q -o " + file("slices.trace")).code, 0);
+  const Outcome replay = run("simulate --trace " + file("slices.trace") + " --machine " + sliced() +
+                             "/sidecar/profile.json --placement device --device-cache lru --device-slots 2");
+  EXPECT_EQ(replay.code, 1) << replay.err;
+  EXPECT_NE(replay.err.find("experts in slices"), std::string::npos) << replay.err;
 }
 
 TEST_F(RunDevice, PrefetchesServeTheDeviceAndChangeNoText) {

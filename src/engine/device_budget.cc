@@ -31,12 +31,16 @@ DeviceNeeds device_needs(const BudgetParts& parts, const UnitParts& unit, DenseV
   using device::FirstFit;
   const DeviceChoice& choice = parts.plan.device.value();
   ThreadPool like_the_devices(choice.spec.threads);
-  DeviceNeeds needs{
-      .activations = FirstFit::cost(DeviceUnit::activation_bytes(like_the_devices, unit)),
-      .expert = FirstFit::cost(fetch::DeviceStore::buffer_bytes(unit.store, choice.slot_form.packed)),
-      .prefetch = choice.prefetch_size,
-      .layers = static_cast<std::uint32_t>(unit.config.sparse_layers()),
-      .layer_experts = static_cast<std::uint32_t>(unit.config.moe.experts)};
+  const fetch::DeviceBufferBytes buffer =
+      fetch::DeviceStore::buffer_bytes(unit.store, choice.slot_form.packed);
+  const bool slots_have_lsb = choice.slot_form.slices.has(experts::Part::kLsb);
+  const Bytes lsb = FirstFit::cost(buffer.lsb);
+  DeviceNeeds needs{.activations = FirstFit::cost(DeviceUnit::activation_bytes(like_the_devices, unit)),
+                    .expert = FirstFit::cost(buffer.expert) + (slots_have_lsb ? lsb : 0),
+                    .staging_more = slots_have_lsb ? 0 : lsb,
+                    .prefetch = choice.prefetch_size,
+                    .layers = static_cast<std::uint32_t>(unit.config.sparse_layers()),
+                    .layer_experts = static_cast<std::uint32_t>(unit.config.moe.experts)};
   if (!unit.dense_there) return needs;
   BudgetParts there = parts;
   there.dense_there = true;

@@ -71,6 +71,7 @@ struct DeviceSetup {
   std::uint32_t prefetch_size = 2;
   double faults = 0;    // of copies in decode steps
   bool packed = false;  // slots, and what the host keeps
+  experts::Parts slot_slices = experts::Part::kMsb | experts::Part::kLsb;
   experts::Tiers tiers = experts::Tiers::kInclusive;
   std::string cache = "lru", host_cache = {};      // empty: as `auto`
   std::optional<std::uint32_t> host_experts = {};  // that its cache holds, of all layers; empty: what fits
@@ -99,22 +100,18 @@ class DeviceFor {
         .make_unit =
             [this](const UnitParts& parts) {
               auto unit = std::make_unique<DeviceUnit>(
-                  *device_, parts, fetch::DeviceStoreOptions{setup_.slots, setup_.staging, setup_.packed});
+                  *device_, parts,
+                  fetch::DeviceStoreOptions{setup_.slots, setup_.staging, setup_.packed, setup_.slot_slices});
               unit_ = unit.get();
               return unit;
             },
         .make_placement = [this] { return std::make_unique<RandomPlacement>(setup_.seed, setup_.share); },
         .make_residencies =
-            [this](const experts::ExpertSizes& sizes) {
+            [this](const experts::ExpertSizes&) {
               std::vector<std::unique_ptr<experts::Residency>> all;
-              const bool whole = sizes.bytes({0, 0}).full > 0;
-              const experts::Parts keep =
-                  whole ? experts::Parts(experts::Part::kFull) : experts::Part::kMsb | experts::Part::kLsb;
-              // Each counts 1, as its buffer does, though it may be smaller than another.
-              counted_.emplace(whole ? experts::ExpertBytes{.full = 1} : experts::ExpertBytes{.msb = 1});
-              all.push_back(
-                  std::make_unique<experts::Residency>(experts::make_cache(setup_.cache, {.keep = keep}),
-                                                       *counted_, setup_.slots, experts::Tier::kDevice));
+              counted_.emplace(experts::ExpertBytes{.full = 1});  // each slot, however small its expert
+              all.push_back(std::make_unique<experts::Residency>(
+                  experts::make_cache(setup_.cache, {}), *counted_, setup_.slots, experts::Tier::kDevice));
               return all;
             },
         .costs = {.run = {.fixed = 1e-4}, .transfer = 1e-3},
@@ -122,7 +119,8 @@ class DeviceFor {
                              ? std::function<std::unique_ptr<experts::Prefetch>()>()
                              : [this] { return experts::find_prefetch(setup_.prefetch).make({}); },
         .prefetch_size = setup_.prefetch_size,
-        .tiers = setup_.tiers};
+        .tiers = setup_.tiers,
+        .slot_slices = setup_.slot_slices};
   }
   // Sets what the host keeps of experts, which have so many bytes each.
   void set_host(Bytes expert, EngineOptions& options) const {
@@ -162,6 +160,7 @@ class DeviceUnitTest : public ::testing::TestWithParam<std::string> {
                          const std::string& prefetch = "none") const {
     EngineOptions options = engine_options(sequences, math);
     options.prefetch = prefetch;
+    if (adjust_) adjust_(options);
     EngineHooks hooks;
     if (device != nullptr) hooks.second_unit = device->unit();
     if (device != nullptr) device->set_host(expert_bytes_, options);
@@ -200,7 +199,7 @@ class DeviceUnitTest : public ::testing::TestWithParam<std::string> {
     device.returns = device.store().returns();
     if (device.exclusive()) {
       EXPECT_LE(device.returns.complete, device.returns.begun);
-    } else {
+    } else if (!device.brings_in()) {
       EXPECT_EQ(link[device::Traffic::kUpdate].bytes, 0u);
     }
     device::Accountant& accountant = device.device().memory().accountant();
@@ -211,7 +210,8 @@ class DeviceUnitTest : public ::testing::TestWithParam<std::string> {
   std::unique_ptr<store::Checkpoint> checkpoint_;
   const model::Model model_;
   const Json golden_;
-  mutable Bytes expert_bytes_ = 0;  // of the engine that ran last
+  mutable Bytes expert_bytes_ = 0;              // of the engine that ran last
+  std::function<void(EngineOptions&)> adjust_;  // of every engine; null: none
 };
 
 // A model as a store in which every matrix can be computed with as it is packed.

@@ -86,9 +86,11 @@ EngineDevice::EngineDevice(const EnginePlan& plan, const UnitParts& parts, const
   options.memory = memory_.budget;
   options.fault = std::move(fault);
   device_ = device::make_emulated_device(std::move(options));
-  unit_ = std::make_unique<DeviceUnit>(
-      *device_, parts,
-      fetch::DeviceStoreOptions{memory_.slots * layers_, memory_.staging_slots, slot_form_.packed});
+  unit_ = std::make_unique<DeviceUnit>(*device_, parts,
+                                       fetch::DeviceStoreOptions{.slots = memory_.slots * layers_,
+                                                                 .staging = memory_.staging_slots,
+                                                                 .packed = slot_form_.packed,
+                                                                 .slot_slices = slot_form_.slices});
 }
 
 std::string EngineDevice::name() const {
@@ -156,6 +158,8 @@ void EngineDevice::put_policies(const PolicyPlan& plan, experts::Tiers tiers,
                                      .guards_prefetch = experts::guards_prefetch(plan.device_preset),
                                      .tiers = tiers,
                                      .host_may_lack = true});
+  if (policies.sliced())
+    policies.device->slices = experts::device_slices(policies.precision.mode, slot_form_.slices);
 }
 
 }  // namespace sluice::engine

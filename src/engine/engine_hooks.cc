@@ -19,6 +19,7 @@ void SecondUnit::put_policies(const experts::ExpertSizes& sizes, experts::LayerP
   if (make_prefetch) device.prefetch = make_prefetch();
   device.prefetch_size = prefetch_size;
   device.tiers = tiers;
+  if (policies.sliced()) device.slices = experts::device_slices(policies.precision.mode, slot_slices);
   device.host_may_lack = true;
 }
 

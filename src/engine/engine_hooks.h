@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "device/chunked_link.h"
+#include "experts/core/ids.h"
 #include "experts/core/tier.h"
 #include "experts/schedule/expert_costs.h"
 
@@ -25,8 +26,8 @@ namespace sluice::engine {
 class ComputeUnit;  // engine/forward/unit/compute_unit.h
 struct UnitParts;   // engine/plan/unit_parts.h
 
-// A compute unit beside the host, and what divides the experts of a layer between the two. Not with slices or
-// whole layers.
+// A compute unit beside the host, and what divides the experts of a layer between the two. Not with whole
+// layers.
 struct SecondUnit {
   std::function<std::unique_ptr<ComputeUnit>(const UnitParts&)> make_unit;
   std::function<std::unique_ptr<experts::Placement>()> make_placement;
@@ -38,6 +39,8 @@ struct SecondUnit {
   std::function<std::unique_ptr<experts::Prefetch>()> make_prefetch = {};
   std::uint32_t prefetch_size = 0;                    // the most experts of a layer that are copied ahead
   experts::Tiers tiers = experts::Tiers::kInclusive;  // kExclusive with caches alone
+  // Of experts in slices: what a slot has room for.
+  experts::Parts slot_slices = experts::Part::kMsb | experts::Part::kLsb;
 
   // Adds what decides about it to the host's policies.
   void put_policies(const experts::ExpertSizes& sizes, experts::LayerPolicies& policies) const;

@@ -22,8 +22,8 @@ void check_device(const Profile& profile, const EngineDevice& device, std::strin
         .in(mark(Setting::kProfile))
         .expected("experts as " + std::string(view))
         .found(profile.device->view.empty() ? "none said" : profile.device->view)
-        .fix("measure again with " + Setting::kKeep + " and " + Setting::kDeviceKeep +
-             " as this run has them");
+        .fix("measure again with " + Setting::kKeep + ", " + Setting::kDeviceKeep + " and " +
+             Setting::kPrecision + " as this run has them");
   throw Error(ErrorKind::kInvalid, profile.device ? "the profile was measured with another device"
                                                   : "the profile has no costs of a device")
       .in(mark(Setting::kProfile))
@@ -44,7 +44,7 @@ const Profile* Engine::Impl::given_profile() const {
 }
 
 void Engine::Impl::make_profile() {
-  if (experts_->facts().sliced) return;  // no policy for slices uses costs
+  if (experts_->facts().sliced && !plan_.device) return;  // on the host alone no policy uses theirs
   const bool needed =
       policies_->cache->pooled || policies_->scheduler->by_costs || plan_.profile || plan_.device;
   if (model_.experts.empty() || !needed) return;
@@ -74,6 +74,8 @@ void Engine::Impl::make_profile() {
 }
 
 std::string_view Engine::Impl::link_view() const {
+  if (experts_->facts().sliced)
+    return policies_->precision.mode == experts::PrecisionMode::kLow ? kMsbView : kSlicesView;
   return plan_.device->copies_packed ? kPackedView : kWordsView;
 }
 
@@ -84,8 +86,10 @@ ProfiledMachine Engine::Impl::machine() const {
 
 Profile Engine::Impl::measure(const MeasureOptions& options) {
   if (experts_->facts().sliced)
-    throw Error(ErrorKind::kUnsupported,
-                "costs of experts in slices are not measured: no policy plans with them")
+    throw Error(
+        ErrorKind::kUnsupported,
+        "costs of experts in slices are measured where a run with a device begins: nothing else plans "
+        "with them")
         .in(checkpoint_.path())
         .expected("a model directory, or a store of family raw or split")
         .found("family sliced");
@@ -99,8 +103,7 @@ Profile Engine::Impl::measure(const MeasureOptions& options) {
 }
 
 DeviceProfile Engine::Impl::measured_device(const MeasureTools& tools, const MeasureOptions& options) {
-  DeviceProfile profile =
-      measure_device(tools, device_->unit(), device_->name(), plan_.device->copies_packed, options);
+  DeviceProfile profile = measure_device(tools, device_->unit(), device_->name(), link_view(), options);
   profile.full_duplex = device_->spec().full_duplex;
   return profile;
 }

@@ -39,6 +39,20 @@ void check_loss_limit(const Combination& combination, const RouterPolicy* rule) 
   }
 }
 
+// What a device computes with is decided before the host's memory is asked, and does not depend on it.
+void check_slices_on_device(const Combination& combination) {
+  if (combination.constraint != ConstraintMode::kNone)
+    refuse("a limit on misses counts what the host reads, and a device computes with slices that it has",
+           Setting::kConstraint, "none beside " + Setting::kDevice,
+           std::string(constraint_name(combination.constraint)),
+           "give " + Setting::kConstraint + " none, or leave " + Setting::kDevice + " out");
+  const bool skips = combination.slices != nullptr && combination.slices->rules.lsb_miss == LsbMiss::kSkip;
+  if (skips && combination.precision != PrecisionMode::kLow)
+    refuse("a device computes with the slices that are asked for, so no LSB slice may be skipped",
+           Setting::kLsbMiss, "fetch beside " + Setting::kDevice, "skip",
+           "leave " + Setting::kLsbMiss + " or " + Setting::kDevice + " out");
+}
+
 void check_device(const Combination& combination) {
   const bool has_device = !combination.device_cache.empty();
   if (!has_device && !combination.placement.empty() && combination.placement->needs_device) {
@@ -48,10 +62,7 @@ void check_device(const Combination& combination) {
   }
   if (!has_device) return;
   const CachePolicy& cache = *combination.device_cache;
-  if (combination.family == Family::kSliced)
-    refuse("a device takes whole experts, and this store has them in slices", Setting::kDevice,
-           "experts that are stored whole or split", "a store in slices",
-           "leave it out, or run the model that the store was packed from");
+  if (combination.family == Family::kSliced) check_slices_on_device(combination);
   if (cache.pooled || cache.sliced) {
     refuse("a device's cache holds whole experts, neither pools nor slices", Setting::kDeviceCache,
            "a cache of whole experts", std::string(cache.name), "use the cache workload-ema on the device");
@@ -68,6 +79,9 @@ void check_tiers(const Combination& combination, const CachePolicy& cache) {
     refuse("tiers exclude each other where there are two, and there is no device", Setting::kTiers,
            "inclusive, or " + Setting::kDevice + " beside it", "exclusive",
            "leave it out, or add " + Setting::kDevice + " emulated");
+  if (combination.family == Family::kSliced)
+    refuse("experts in slices do not come back from a device", Setting::kTiers, "inclusive", "exclusive",
+           "leave it out");
   if (cache.adopts) return;
   refuse(
       "this cache decides on whole events, or on parts of experts, and can take in nothing that leaves a "

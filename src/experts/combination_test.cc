@@ -162,5 +162,31 @@ TEST(Combination, OnlyADeviceComputesElsewhere) {
               HasSubstr("whole layers"));
 }
 
+TEST(Combination, ADeviceTakesSlicesThatDependOnNoOtherMemory) {
+  const Names exact = {"exact"}, prior = {"cache-prior"};
+  const auto beside_device = [&](PrecisionMode precision, const auto& change) {
+    Combination combination{.family = Family::kSliced,
+                            .routers = exact,
+                            .cache = "slice-lru",
+                            .precision = precision,
+                            .placement = "ratio-prefix",
+                            .device_cache = "lru"};
+    change(combination);
+    return refusal(combination);
+  };
+  for (const PrecisionMode precision : {PrecisionMode::kHigh, PrecisionMode::kLow, PrecisionMode::kDbsc}) {
+    const auto with = [&](const auto& change) { return beside_device(precision, change); };
+    const SlicesConfig skip{.rules = {.lsb_miss = LsbMiss::kSkip}, .warmup = {.rho = 0}},
+        fetch{.rules = {.lsb_miss = LsbMiss::kFetch}, .warmup = {.rho = 0}};
+    EXPECT_EQ(with([&](Combination& c) { c.slices = &fetch; }), "");
+    EXPECT_EQ(with([&](Combination& c) { c.slices = &skip; }).empty(), precision == PrecisionMode::kLow);
+    EXPECT_THAT(with([&](Combination& c) { c.tiers = Tiers::kExclusive; }),
+                HasSubstr("experts in slices do not come back"));
+    EXPECT_THAT(with([&](Combination& c) { c.device_cache = "slice-lru"; }), HasSubstr("--device-cache"));
+    EXPECT_THAT(with([&](Combination& c) { c.routers = prior, c.constraint = ConstraintMode::kHard; }),
+                HasSubstr("--constraint: a limit on misses counts what the host reads"));
+  }
+}
+
 }  // namespace
 }  // namespace sluice::experts

@@ -57,12 +57,13 @@ std::string device_setting_text(const DecisionSetting::Device& device) {
     text += fmt::format(" device_prefetch={},{}{}", device.prefetch, device.prefetch_size,
                         device.guarded ? ",guarded" : "");
   if (device.tiers != Tiers::kInclusive) text += fmt::format(" tiers={}", tiers_name(device.tiers));
+  if (!device.slices.empty()) text += fmt::format(" device_slices={}", parts_name(device.slices));
   return text + fmt::format(" profile={:016x}", device.profile);
 }
 
-std::string_view view_mark(const Admission& used) {
-  if (used.view.empty()) return "";
-  return used.view.has(Part::kLsb) ? ":high" : ":low";
+std::string_view view_mark(Parts view) {
+  if (view.empty()) return "";
+  return view.has(Part::kLsb) ? ":high" : ":low";
 }
 
 // Then `mark` is a comma.
@@ -121,6 +122,7 @@ std::optional<DecisionSetting::Device> device_setting(const LayerPolicies& polic
     setting.prefetch_size = device.prefetch_size;
     setting.guarded = device.guards_prefetch;
   }
+  if (device.slices) setting.slices = device.slices->room;
   return setting;
 }
 
@@ -131,14 +133,14 @@ void append_decision(std::string& log, std::uint64_t event, std::uint32_t layer,
   for (const Admission& hit : outcome.hits) {
     append_format(log, "{}{}", mark, hit.id.index);
     if (hit.before != hit.parts) append_format(log, "={}>{}", parts_name(hit.before), parts_name(hit.parts));
-    log += view_mark(hit);
+    log += view_mark(hit.view);
     mark = ",";
   }
   mark = " miss ";
   for (const Admission& miss : outcome.misses) {
     append_format(log, "{}{}=", mark, miss.id.index);
     if (!miss.before.empty()) append_format(log, "{}>", parts_name(miss.before));
-    append_format(log, "{}{}", parts_name(miss.parts), view_mark(miss));
+    append_format(log, "{}{}", parts_name(miss.parts), view_mark(miss.view));
     mark = ",";
   }
   const std::size_t given_end = outcome.trimmed + outcome.given;
@@ -172,11 +174,12 @@ void append_decision(std::string& log, std::uint64_t event, std::uint32_t layer,
   log.pop_back();
   const char* mark = " device ";
   for (const DeviceUse& use : decision.device->uses) {
-    append_format(log, "{}{}{}", mark, use.id.index,
+    append_format(log, "{}{}{}{}", mark, use.id.index,
                   use.from == DeviceBytes::kSlot       ? ""
                   : use.from == DeviceBytes::kPrefetch ? "*"
                   : use.stays                          ? "+"
-                                                       : "-");
+                                                       : "-",
+                  view_mark(use.view));
     mark = ",";
   }
   mark = " drop ";
@@ -214,6 +217,8 @@ std::uint64_t hash_of(const ExpertCosts& costs) {
                              device.stream_switch, device.row})
     add(value);
   if (!device.full_duplex) add(1);
+  if (device.msb > 0)
+    for (const double share : {device.msb, device.lsb}) add(share);
   return hash;
 }
 

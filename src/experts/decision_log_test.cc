@@ -65,6 +65,11 @@ TEST(DecisionLog, SpellsOutWhatHappensOnADevice) {
   EXPECT_EQ(log,
             "7 2 miss 4=full device 9,1*,3+,4- drop 2/9 bring 2/8,2/7\n"
             "start 2/8,2/7\n");
+  plan.uses[0].view = Part::kMsb;
+  plan.uses[2].view = Part::kMsb | Part::kLsb;
+  log.clear();
+  append_decision(log, 7, 2, decision);
+  EXPECT_EQ(log, "7 2 miss 4=full device 9:low,1*,3+:high,4- drop 2/9 bring 2/8,2/7\n");
   DecisionSetting setting{.cache = "lru", .scope = "layer", .capacity = 7};
   setting.device = {.cache = "workload-ema",
                     .placement = "greedy",
@@ -77,6 +82,9 @@ TEST(DecisionLog, SpellsOutWhatHappensOnADevice) {
       "# sluice decisions v1 cache=lru scope=layer capacity=7 keep=full seed=0 device_cache=workload-ema "
       "device_scope=layer device_capacity=5 placement=greedy slots=2 buffers=any "
       "profile=00000000000000ab\n");
+  setting.device->slices = Part::kMsb;
+  EXPECT_NE(decision_heading(setting).find(" device_slices=msb profile="), std::string::npos);
+  setting.device->slices = {};
   setting.device->buffers = 2;
   setting.device->prefill = "device";
   setting.device->prefill_from = 32;

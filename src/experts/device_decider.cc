@@ -12,10 +12,15 @@ namespace sluice::experts {
 
 DeviceDecider::DeviceDecider(DevicePolicies& policies, Placement& placement, const ExpertCosts& costs)
     : policies_(policies), placement_(placement), costs_(costs), clock_(costs.device.full_duplex) {
+  if (policies.slices) slices_.emplace(*policies.slices);
   for (const auto& residency : policies.residencies) {
     SLUICE_CHECK(residency->tier() == Tier::kDevice, "the device's residency is of another tier");
-    for (const Update& one : residency->start().updates)
+    for (const Update& one : residency->start().updates) {
       start_.push_back({one.id, DeviceBytes::kLink, costs.device.transfer});
+      if (!slices_) continue;
+      start_.back().parts = slices_->rules().room;
+      slices_->brought(one.id, slices_->rules().room);
+    }
   }
 }
 
@@ -23,6 +28,7 @@ const DevicePlan& DeviceDecider::decide(const DeviceEvent& event, Assignment& as
   end_layer();
   begin_layer(event);
   Residency& residency = policies_.residency(event.place.layer);
+  find_views(event);
   price(event, residency);
   const bool by_prefill = policies_.prefill_placement != nullptr && event.prompt_tokens > 0 &&
                           event.prompt_tokens >= policies_.prefill_from;
@@ -52,6 +58,7 @@ void DeviceDecider::begin_layer(const DeviceEvent& event) {
   kind_ = event.place.step;
   prefetched_.swap(next_prefetched_);
   next_prefetched_.clear();
+  prefetched_parts_ = next_parts_;
   std::ranges::sort(prefetched_);
   named_by_ = std::exchange(layer_, event.place.layer);
   may_prefetch_ = judge_prefetches(event);
@@ -85,9 +92,27 @@ bool DeviceDecider::judge_prefetches(const DeviceEvent& event) {
 
 bool DeviceDecider::is_prefetched(ExpertId id) const { return std::ranges::binary_search(prefetched_, id); }
 
-DeviceBytes DeviceDecider::bytes_of(ExpertId id, const Residency& residency) const {
-  if (residency.computable(id)) return DeviceBytes::kSlot;
-  return is_prefetched(id) ? DeviceBytes::kPrefetch : DeviceBytes::kLink;
+DeviceBytes DeviceDecider::bytes_of(ExpertId id, Parts view, const Residency& residency) const {
+  if (residency.computable(id) && (!slices_ || slices_->parts(id).has_all(view))) return DeviceBytes::kSlot;
+  return is_prefetched(id) && prefetched_parts_.has_all(view) ? DeviceBytes::kPrefetch : DeviceBytes::kLink;
+}
+
+double DeviceDecider::load_time(ExpertId id, Parts view) const {
+  if (!slices_) return costs_.device.transfer;
+  const Parts there = slices_->parts(id);  // though its copy may be under way
+  return costs_.device.transfer_of(view - there) + (there.empty() ? 0 : remaining(id));
+}
+
+double DeviceDecider::prefetch_time(Parts parts) const {
+  return slices_ ? costs_.device.transfer_of(parts) : costs_.device.transfer;
+}
+
+void DeviceDecider::find_views(const DeviceEvent& event) {
+  views_.assign(event.demand.experts.size(), {});
+  if (!slices_) return;
+  SLUICE_CHECK(event.asked.size() == views_.size(), "an event does not say which slices it asks for");
+  for (std::size_t i = 0; i < views_.size(); ++i)
+    views_[i] = slices_->view(event.demand.experts[i], event.asked[i]);
 }
 
 void DeviceDecider::price(const DeviceEvent& event, const Residency& residency) {
@@ -97,10 +122,10 @@ void DeviceDecider::price(const DeviceEvent& event, const Residency& residency) 
   on_device_.clear();
   for (std::size_t i = 0; i < event.demand.experts.size(); ++i) {
     const ExpertId id = event.demand.experts[i];
-    const DeviceBytes from = bytes_of(id, residency);
-    const double left = from == DeviceBytes::kLink ? costs_.device.transfer : remaining(id);
+    const DeviceBytes from = bytes_of(id, views_[i], residency);
+    const double left = from == DeviceBytes::kLink ? load_time(id, views_[i]) : remaining(id);
     // A prefetch that has not begun is withdrawn unless the expert is loaded now (SPEC §10, G3).
-    const bool begun = left == 0 || left < costs_.device.transfer;
+    const bool begun = left == 0 || left < prefetch_time(prefetched_parts_);
     const bool there = from == DeviceBytes::kSlot || (from == DeviceBytes::kPrefetch && begun);
     t_host_.push_back(costs_.run.of(event.demand.tokens[i]));
     t_device_.push_back(costs_.device.run.of(event.demand.tokens[i]));
@@ -130,7 +155,7 @@ void DeviceDecider::find_uses(const DeviceEvent& event, const Assignment& assign
   for (std::size_t i = 0; i < event.demand.experts.size(); ++i) {
     const ExpertId id = event.demand.experts[i];
     const std::uint32_t tokens = event.demand.tokens[i];
-    const DeviceBytes from = bytes_of(id, residency);
+    const DeviceBytes from = bytes_of(id, views_[i], residency);
     const bool resident = from == DeviceBytes::kSlot;
     counts.active += 1;
     counts.tokens += tokens;
@@ -145,7 +170,10 @@ void DeviceDecider::find_uses(const DeviceEvent& event, const Assignment& assign
     counts.hits += resident ? 1 : 0;
     assigned_.push_back(id);
     assigned_tokens_.push_back(tokens);
-    plan_.uses.push_back({.id = id, .tokens = tokens, .from = from, .remaining = transfer_[i]});
+    if (slices_ && from == DeviceBytes::kLink)
+      clock_.withdraw(id);  // some of its slices, which this replaces
+    plan_.uses.push_back(
+        {.id = id, .tokens = tokens, .from = from, .remaining = transfer_[i], .view = views_[i]});
   }
 }
 
@@ -155,33 +183,49 @@ void DeviceDecider::take_outcome(const EventOutcome& outcome) {
     for (const Admission& one : *used) {
       DeviceUse& use = *std::ranges::lower_bound(plan_.uses, one.id, {}, &DeviceUse::id);
       use.stays = is_computable(one.parts);
+      if (slices_) slices_->used(use.id, use.view, use.stays);
       if (use.from != DeviceBytes::kLink) continue;
       (use.stays ? counts.loads : counts.streamed) += 1;
     }
   plan_.evicted = outcome.evicted;
-  for (const Eviction& gone : outcome.evicted) clock_.withdraw(gone.id);
+  for (const Eviction& gone : outcome.evicted) {
+    clock_.withdraw(gone.id);
+    if (slices_) slices_->gone(gone.id);
+  }
   updates_.clear();
   for (const Update& one : outcome.updates) {
-    DeviceUpdate update{one.id, DeviceBytes::kLink, costs_.device.transfer};
-    if (is_prefetched(one.id)) {
-      update = {one.id, DeviceBytes::kPrefetch, remaining(one.id)};
-      clock_.withdraw(one.id);
-    }
+    const DeviceUpdate update = update_of(one.id);
     counts.updates += update.from == DeviceBytes::kLink ? 1 : 0;
     plan_.updates.push_back(update);
     if (update.remaining > 0) updates_.push_back({one.id, update.remaining});
   }
 }
 
+DeviceUpdate DeviceDecider::update_of(ExpertId id) {
+  DeviceUpdate update{id, DeviceBytes::kLink, costs_.device.transfer};
+  if (slices_) {
+    update.parts = slices_->rules().least;
+    update.remaining = costs_.device.transfer_of(update.parts);
+    slices_->brought(id, update.parts);
+  }
+  if (!is_prefetched(id)) return update;
+  SLUICE_CHECK(prefetched_parts_.has_all(update.parts), "a prefetch brings less than any use needs");
+  update.from = DeviceBytes::kPrefetch;
+  update.remaining = remaining(id);
+  clock_.withdraw(id);
+  return update;
+}
+
 void DeviceDecider::count_prefetches() {
   PrefetchCounts& counts = now().prefetch;
   std::uint64_t used = 0, kept = 0;
   double saved = 0, in_vain = 0;  // of copies: what need not be sent any more, and what nobody wants
-  for (const ExpertId id : prefetched_) in_vain += costs_.device.transfer - remaining(id);
+  const double whole = prefetch_time(prefetched_parts_);
+  for (const ExpertId id : prefetched_) in_vain += whole - remaining(id);
   const auto count = [&](ExpertId id, double left, std::uint64_t& counted) {
     ++counted;
-    saved += costs_.device.transfer - left;
-    in_vain -= costs_.device.transfer - remaining(id);
+    saved += whole - left;
+    in_vain -= whole - remaining(id);
   };
   for (const DeviceUse& use : plan_.uses) {
     if (use.from != DeviceBytes::kPrefetch) continue;
@@ -250,7 +294,8 @@ void DeviceDecider::prefetch(std::span<const PartRequest> experts) {
     if (policies_.residency(one.id.layer).computable(one.id)) continue;
     clock_.withdraw(one.id);  // a copy that an earlier layer asked for and nobody needed
     next_prefetched_.push_back(one.id);
-    if (costs_.device.transfer > 0) prefetches_.push_back({one.id, costs_.device.transfer});
+    next_parts_ = one.parts;
+    if (const double time = prefetch_time(one.parts); time > 0) prefetches_.push_back({one.id, time});
     now().prefetch.sent += 1;
   }
 }

@@ -13,6 +13,7 @@
 
 #include "experts/core/demand.h"
 #include "experts/device_plan.h"
+#include "experts/device_slices.h"
 #include "experts/layer_policies.h"
 #include "experts/prefetch/layer_guards.h"
 #include "experts/prefetch/prefetch.h"
@@ -70,6 +71,7 @@ struct DeviceEvent {
   std::span<const float> mean_scores = {};            // (N); may be empty
   // The host's, where tiers exclude each other; else null.
   const ResidencyView* host = nullptr;
+  std::span<const Parts> asked = {};  // slices that are asked for of each expert; empty: experts are whole
 };
 
 // For each event decide(); exchange() where tiers exclude each other; prefetch(), at most once; the next
@@ -106,10 +108,14 @@ class DeviceDecider {
   DeviceCounts& now() { return kind_ == StepKind::kPrompt ? prompt_ : decode_; }
   double remaining(ExpertId id) const { return clock_.remaining(id); }
   bool is_prefetched(ExpertId id) const;
-  DeviceBytes bytes_of(ExpertId id, const Residency& residency) const;
+  DeviceBytes bytes_of(ExpertId id, Parts view, const Residency& residency) const;
+  double load_time(ExpertId id, Parts view) const;  // of what the device lacks
+  double prefetch_time(Parts parts) const;
+  DeviceUpdate update_of(ExpertId id);
   void begin_layer(const DeviceEvent& event);
   double prediction_time(const DeviceEvent& event) const;  // of the next layer, on the device
   bool judge_prefetches(const DeviceEvent& event);
+  void find_views(const DeviceEvent& event);
   void price(const DeviceEvent& event, const Residency& residency);
   // Nobody else could compute it without a read.
   void keep_there(const DeviceEvent& event, Assignment& assignment);
@@ -133,6 +139,9 @@ class DeviceDecider {
   std::uint32_t layer_ = 0, named_by_ = 0;  // of the running event; that named prefetched_
   std::vector<ExpertId> prefetched_;        // for the running event, ascending …
   std::vector<ExpertId> next_prefetched_;   // … and for the next one
+  Parts prefetched_parts_, next_parts_;     // of each of these
+  std::optional<SlicesOnDevice> slices_;    // empty: experts are whole
+  std::vector<Parts> views_;                // of the event's experts; without slices they are empty
   // What placement sees, parallel to the event's experts.
   std::vector<double> t_host_, t_device_, transfer_;
   std::vector<std::uint8_t> on_device_;

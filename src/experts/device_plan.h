@@ -37,6 +37,8 @@ struct DeviceUse {
   DeviceBytes from = DeviceBytes::kLink;
   bool stays = false;    // in a slot after the event; false: it is dropped once it is computed
   double remaining = 0;  // of its copy, on the modelled clock when the event is decided; 0: it is there
+  // Slices alone: what it is computed with. From the link come those that the slot lacks.
+  Parts view = {};
 };
 
 // An expert that the cache brings in though the device does not compute it in this event.
@@ -44,6 +46,7 @@ struct DeviceUpdate {
   ExpertId id;
   DeviceBytes from = DeviceBytes::kLink;  // or kPrefetch
   double remaining = 0;                   // as above
+  Parts parts = {};                       // slices alone: those that it brings
 };
 
 struct DevicePlan {

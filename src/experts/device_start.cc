@@ -16,9 +16,11 @@ std::vector<StartEvent> start_events(const LayerDecider& decider) {
     std::ranges::sort(event.experts);
     event.tokens.assign(event.experts.size(), 1);
     const Residency& host = decider.policies().residency(event.layer);
+    const std::optional<DeviceSlices>& slices = decider.policies().device->slices;
+    const Parts view = slices ? slices->room : Parts();
     for (const ExpertId id : event.experts) {
-      event.device.uses.push_back({.id = id, .tokens = 1, .stays = true});
-      event.host.misses.push_back({id, host.parts(id)});
+      event.device.uses.push_back({.id = id, .tokens = 1, .stays = true, .view = view});
+      event.host.misses.push_back({.id = id, .parts = host.parts(id), .asked = view, .view = view});
     }
   }
   return events;

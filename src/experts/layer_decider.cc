@@ -52,7 +52,8 @@ LayerDecider::LayerDecider(LayerPolicies policies, const SparseShape& shape)
   if (!policies_.device) return;
   const std::size_t device = policies_.device->residencies.size();
   SLUICE_CHECK(device == 1 || device == shape.layers);
-  SLUICE_CHECK(policies_.placement && !policies_.sliced() && !policies_.whole_layers);
+  SLUICE_CHECK(policies_.placement && !policies_.whole_layers);
+  SLUICE_CHECK(policies_.sliced() == policies_.device->slices.has_value(), "a device knows no slices");
   device_ = std::make_unique<DeviceDecider>(*policies_.device, *policies_.placement, policies_.costs);
 }
 
@@ -188,6 +189,11 @@ void LayerDecider::average_scores() {
 const LayerDecision& LayerDecider::decide() {
   SLUICE_CHECK(is_routed_, "a layer is decided that has not been routed");
   is_routed_ = false;
+  asked_.clear();
+  if (policies_.sliced()) {
+    demands_.gather(scores_, decision_.routing);
+    for (const ExpertId id : decision_.experts) asked_.push_back(demands_.asked(id));
+  }
   if (device_)
     decide_device();
   else
@@ -196,7 +202,7 @@ const LayerDecision& LayerDecider::decide() {
   MissConstraint* const constraint = step_ == StepKind::kPrompt ? nullptr : policies_.constraint.get();
   decision_.slices = {};
   if (policies_.sliced()) {
-    demands_.gather(scores_, decision_.routing);
+    if (device_) demands_.narrow_to(host_experts_);
     decision_.slices = demands_.demand(
         constraint != nullptr ? constraint->lsb_allowance(decision_.experts, residency) : kAnyBytes);
   }
@@ -244,7 +250,8 @@ void LayerDecider::decide_device() {
                                        .precedes = looks_ahead(),
                                        .predicted_by = predictor_of(policies_.device->prefetch.get()),
                                        .mean_scores = mean_scores_,
-                                       .host = excludes() ? &policies_.residency(scores_.layer) : nullptr},
+                                       .host = excludes() ? &policies_.residency(scores_.layer) : nullptr,
+                                       .asked = asked_},
                                       decision_.assignment);
   find_host_event();
   if (excludes())
@@ -290,7 +297,9 @@ void LayerDecider::fetch_lost(std::span<const ExpertId> lost) {
     std::uint8_t& needed = needed_[place_of(id)];
     SLUICE_CHECK(needed == 0, "an expert is lost that the host fetches");
     needed = 1;
-    fetch_outcome_.misses.push_back({id, policies_.residency(scores_.layer).parts(id)});
+    const Parts view = std::ranges::find(decision_.device->uses, id, &DeviceUse::id)->view;
+    fetch_outcome_.misses.push_back(
+        {.id = id, .parts = policies_.residency(scores_.layer).parts(id), .asked = view, .view = view});
   }
   std::ranges::sort(fetch_outcome_.misses, {}, &Admission::id);
   decision_.fetch = &fetch_outcome_;
@@ -305,6 +314,10 @@ void LayerDecider::find_low() {
   for (const auto* used : {&decision_.outcome->hits, &decision_.outcome->misses})
     for (const Admission& one : *used)
       decision_.is_low[one.id.index] = !one.view.empty() && !one.view.has(Part::kLsb) ? 1 : 0;
+  // The host may have more than the device computes with.
+  if (decision_.device != nullptr)
+    for (const DeviceUse& use : decision_.device->uses)
+      decision_.is_low[use.id.index] = use.view.has(Part::kLsb) ? 0 : 1;
   for (std::uint32_t t = 0; t < scores_.tokens; ++t) {
     double low = 0, sum = 0;
     for (const Choice& choice : decision_.routing.token(t)) {
@@ -372,8 +385,10 @@ std::span<const PartRequest> LayerDecider::look_ahead_on_device(const ScoresView
   if (!device_->may_prefetch()) return device_proposals_;
   DevicePolicies& device = *policies_.device;
   const Residency& host = policies_.residency(next_layer());
-  const WithoutSkipped reachable(device.residency(next_layer()),
-                                 [&](ExpertId id) { return device.host_may_lack && !host.computable(id); });
+  const WithoutSkipped reachable(device.residency(next_layer()), [&](ExpertId id) {
+    if (!device.host_may_lack) return false;
+    return policies_.sliced() ? !host.parts(id).has_all(certain_parts()) : !host.computable(id);
+  });
   LayerState state = state_of(reachable, next);
   state.tier = Tier::kDevice;
   state.most = device.prefetch_size;

@@ -76,8 +76,8 @@ struct LayerDecision {
 // has changed. In a steady state nothing is allocated. Thread-compatible.
 class LayerDecider {
  public:
-  // REQUIRES: one residency of the host, or one per layer; of a device likewise, and then a placement, and
-  // neither slices nor whole layers.
+  // REQUIRES: one residency of the host, or one per layer; of a device likewise, and then a placement, no
+  // whole layers, and for experts in slices DevicePolicies::slices.
   LayerDecider(LayerPolicies policies, const SparseShape& shape);
   LayerDecider(const LayerDecider&) = delete;  // its parts refer to each other
   LayerDecider& operator=(const LayerDecider&) = delete;
@@ -193,6 +193,7 @@ class LayerDecider {
   std::vector<ExpertId> host_experts_;      // those whose bytes the host must have …
   std::vector<std::uint32_t> host_tokens_;  // … and their tokens
   std::vector<std::uint8_t> needed_;        // by place in the event
+  std::vector<Parts> asked_;                // slices, likewise; empty without
   TierExchanger exchanger_;
   TierExchange exchange_;  // of the running event
   std::vector<PartRequest> device_proposals_;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "experts/cache/residency.h"
+#include "experts/device_slices.h"
 #include "experts/placement/placement.h"
 #include "experts/prefetch/prefetch.h"
 #include "experts/routing/loss_guard.h"
@@ -23,6 +24,7 @@ namespace sluice::experts {
 struct DevicePolicies {
   std::vector<std::unique_ptr<Residency>> residencies;  // one for all layers, or one per layer
   std::optional<std::uint32_t> slots = {};              // PlacementCosts::slots
+  std::optional<DeviceSlices> slices = {};              // empty: experts are not in slices
   // Copies that may be on the device before they are computed (HybridWork::buffers).
   std::uint32_t buffers = kAnyBuffers;
   // Places the experts of steps that have at least so many tokens of prompts; null: as all others.

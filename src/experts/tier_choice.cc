@@ -20,6 +20,8 @@ bool holds_all(const HostMemory& host) {
 
 TierChoice usual_tiers(const HostMemory& host) {
   if (holds_all(host)) return {Tiers::kInclusive, "the host's memory holds all experts"};
+  if (host.keep.has(Part::kMsb))
+    return {Tiers::kInclusive, "experts in slices do not come back from a device"};
   if (!host.cache.adopts)
     return {Tiers::kInclusive, "the host's cache takes nothing back that leaves a device"};
   if (host.would_repack)

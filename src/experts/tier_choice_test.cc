@@ -16,7 +16,7 @@ class Sizes final : public ExpertSizes {
  public:
   ExpertBytes bytes(ExpertId id) const override {
     const Bytes full = id.layer + 1 == kLayers ? 20 : 10;
-    return {.full = full, .sm = full / 2, .exp = 1};
+    return {.full = full, .sm = full / 2, .exp = 1, .msb = full, .lsb = 1};
   }
 };
 
@@ -53,6 +53,7 @@ TEST(TierChoice, InclusiveWhereNothingComesBack) {
     adopting += policy.adopts ? 1 : 0;
   }
   EXPECT_EQ(adopting, 7);
+  EXPECT_EQ(choice("lru", 1, false, Part::kMsb | Part::kLsb).tiers, Tiers::kInclusive);
   const EqualSizes sizes({.full = 1, .sm = 1});
   HostMemory host{.cache = find_cache("lru"),
                   .sizes = sizes,

@@ -96,8 +96,10 @@ void profile(const Options& options) {
   if (!options.output.empty()) check_output_path(options.output);
   const OpenModel open = open_model(flags.model, WithTokenizer::kNo, flags);
   if (open.checkpoint->slices())
-    throw Error(ErrorKind::kUnsupported,
-                "costs of experts in slices are not measured: no policy plans with them")
+    throw Error(
+        ErrorKind::kUnsupported,
+        "costs of experts in slices are measured where a run with a device begins: nothing else plans "
+        "with them")
         .in(flags.model)
         .expected("a model directory, or a store of family raw or split")
         .found("family sliced")

@@ -117,7 +117,7 @@ std::string resting_reason(const engine::RunReport& run) {
 std::string slots_text(const engine::RunReport& run) {
   const engine::EngineDevice& device = *run.device;
   const engine::DeviceProfile& profile = run.profile.value().device.value();
-  return fmt::format("{}: {}; {} a slot, {} a copy ({})", device.slot_form().packed ? "packed" : "full",
+  return fmt::format("{}: {}; {} a slot, {} a copy ({})", device.slot_form().form(),
                      with_names(device.slot_form().why), format_bytes(device.memory().expert),
                      format_bytes(profile.expert), profile.view);
 }
@@ -128,7 +128,7 @@ std::string tiers_text(const engine::RunReport& run) {
 
 Json slots_json(const engine::RunReport& run) {
   const engine::EngineDevice& device = *run.device;
-  return {{"form", device.slot_form().packed ? "packed" : "full"},
+  return {{"form", device.slot_form().form()},
           {"why", with_names(device.slot_form().why)},
           {"slot_bytes", device.memory().expert},
           {"copy_bytes", run.profile.value().device.value().expert}};

@@ -102,7 +102,7 @@ Profile measure_profile(const MeasureTools& tools, const ProfiledMachine& machin
     rest.push_back(seconds_of(tools.decode_step_without_experts));
   }
   profile.rest = measured(rest);
-  if (tools.model.experts.empty()) return profile;
+  if (tools.model.experts.empty() || tools.experts.facts().sliced) return profile;
 
   std::mt19937_64 random(options.seed);
   ReadTimes reads;

@@ -48,7 +48,7 @@ void MoeBlock::look_ahead_on_device(std::size_t layer, Role norm, const Step& st
   count_prediction(watch.lap());
   const std::span<const experts::PartRequest> wanted = decider_->look_ahead_on_device(next);
   expect_inputs(kind, layer, step.tokens.size(), w);
-  for (const experts::PartRequest& one : wanted) ahead_.push_back(one.id);
+  ahead_.insert(ahead_.end(), wanted.begin(), wanted.end());
   counts().policy_s += watch.lap();
 }
 

@@ -168,7 +168,7 @@ void MoeBlock::begin_fetch(std::size_t layer, const experts::LayerDecision& deci
 void MoeBlock::fetch_lost() {
   lost_.clear();
   for (const experts::DeviceUse& use : plan_->uses)
-    if (use.from != experts::DeviceBytes::kLink && !device_->has(use.id)) lost_.push_back(use.id);
+    if (use.from != experts::DeviceBytes::kLink && !device_->has(use)) lost_.push_back(use.id);
   decider_->fetch_lost(lost_);
 }
 

@@ -156,7 +156,7 @@ class MoeBlock final : public SparseBlock {
   experts::PredictorKind predicted_by_ = experts::PredictorKind::kNone;  // what predicted …
   experts::ScoresView predicted_;                                        // … these
   experts::InputPrediction input_prediction_;
-  std::vector<experts::ExpertId> ahead_;  // of the running event: what is to be copied to the device
+  std::vector<experts::PartRequest> ahead_;  // of the running event: what is to be copied to the device
   HostUnit host_;
   ComputeUnit* device_ = nullptr;
   const experts::DevicePlan* plan_ = nullptr;         // of the running event on the device; null without one

@@ -25,6 +25,10 @@ std::string words_on_host(const EngineOptions& options) {
 void check_can_be_packed(const EngineOptions& options, const ModelFacts& facts) {
   Error refused(ErrorKind::kUsage, "slots of the device cannot hold experts packed");
   refused.in(Setting::kDeviceKeep);
+  if (facts.sliced())
+    throw refused.expected("full or auto: slots hold slices as they are stored")
+        .found(facts.path + ", of family sliced")
+        .fix("leave " + Setting::kDeviceKeep + " out");
   if (!facts.split)
     throw refused.expected("experts that are stored packed")
         .found(facts.path + ", which has them as they were published")
@@ -72,6 +76,14 @@ SlotChoice choose_slots(const EngineOptions& options, const ModelFacts& facts) {
   if (options.device_keep == DeviceKeep::kAuto) return choose_usual_slots(options, facts);
   if (options.device_keep == DeviceKeep::kPacked) check_can_be_packed(options, facts);
   return {options.device_keep == DeviceKeep::kPacked, "as asked"};
+}
+
+SlotChoice choose_slice_slots(const EngineOptions& options, experts::PrecisionMode precision) {
+  using experts::Part;
+  if (options.device_keep == DeviceKeep::kFull) return {.why = "as asked", .slices = Part::kMsb | Part::kLsb};
+  if (precision == experts::PrecisionMode::kLow)
+    return {.why = "decode steps compute with the MSB slice alone", .slices = Part::kMsb};
+  return {.why = "decode steps compute with both slices, or may", .slices = Part::kMsb | Part::kLsb};
 }
 
 std::optional<DeviceChoice> device_of(const EngineOptions& options, const ModelFacts& facts) {

@@ -15,6 +15,9 @@ std::optional<DeviceChoice> device_of(const EngineOptions& options, const ModelF
 // it is words. Error(kUsage) if that was asked for and cannot be.
 SlotChoice choose_slots(const EngineOptions& options, const ModelFacts& facts);
 
+// The same for experts in slices: slots have room for what decode steps compute with.
+SlotChoice choose_slice_slots(const EngineOptions& options, experts::PrecisionMode precision);
+
 // Experts of a layer that are copied ahead; 0 where nothing is prefetched. Error(kUsage).
 std::uint32_t prefetch_size_of(const EngineOptions& options, const PolicyPlan& policies,
                                const ModelFacts& facts);

@@ -23,7 +23,7 @@ std::string parts_of(const DeviceMemoryPlan& plan) {
 
 Bytes least_device_memory(const DeviceNeeds& needs) {
   return needs.context + needs.dense + needs.kv + needs.activations +
-         (kLeastStaging + needs.prefetch) * needs.expert;
+         (kLeastStaging + needs.prefetch) * (needs.expert + needs.staging_more);
 }
 
 DeviceMemoryPlan plan_device_memory(std::optional<Bytes> budget, std::optional<std::uint32_t> slots,
@@ -37,7 +37,7 @@ DeviceMemoryPlan plan_device_memory(std::optional<Bytes> budget, std::optional<s
   plan.activations = needs.activations;
   plan.expert = needs.expert;
   plan.staging_slots = kLeastStaging + needs.prefetch;
-  plan.staging = plan.staging_slots * needs.expert;
+  plan.staging = plan.staging_slots * (needs.expert + needs.staging_more);
   plan.minimum = least_device_memory(needs);
   plan.slot = needs.layers * needs.expert;
   const Bytes least = plan.minimum + slots.value_or(0) * plan.slot;

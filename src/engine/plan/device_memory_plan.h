@@ -14,7 +14,8 @@ struct DeviceNeeds {
   Bytes context = 0;           // what the device takes for itself
   Bytes dense = 0, kv = 0;     // of a model whose dense part is computed there, else 0
   Bytes activations = 0;       // rows of a step on their way to, on, and back from the device
-  Bytes expert = 0;            // one expert: a slot, and a staging buffer
+  Bytes expert = 0;            // one expert: a slot, and a staging buffer …
+  Bytes staging_more = 0;      // … that takes more: for slices, where slots have no room for the LSB
   std::uint32_t prefetch = 0;  // experts that are copied ahead at a time; each needs a staging buffer
   std::uint32_t layers = 0;    // sparse layers, each of which has as many slots
   std::uint32_t layer_experts = 0;
@@ -31,7 +32,7 @@ struct DeviceMemoryPlan {
   Bytes context = 0, dense = 0, kv = 0, activations = 0, staging = 0, experts = 0;
   std::uint32_t slots = 0;  // of a layer; at most its experts
   std::uint32_t staging_slots = kLeastStaging;
-  Bytes expert = 0;   // a slot, and a staging buffer
+  Bytes expert = 0;   // a slot
   Bytes minimum = 0;  // that would do, without any slot
   Bytes slot = 0;     // of one expert in every layer
   // Slots of a layer if the device had so many bytes and `most` experts in a layer.

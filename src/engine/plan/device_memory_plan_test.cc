@@ -30,6 +30,17 @@ TEST(DeviceMemoryPlan, TakesTheSlotsForWhichThereIsRoom) {
   }
 }
 
+TEST(DeviceMemoryPlan, StagingMayTakeMoreThanSlots) {
+  DeviceNeeds needs = kNeeds;
+  needs.staging_more = 5;
+  EXPECT_EQ(least_device_memory(needs), 90u);
+  const DeviceMemoryPlan plan = plan_device_memory(Bytes{210}, {}, needs);
+  EXPECT_EQ(plan.staging, 30u);
+  EXPECT_EQ(plan.slots, 3u);
+  EXPECT_EQ(plan.experts, 120u);
+  EXPECT_EQ(plan_device_memory({}, 3, needs).budget, 210u);
+}
+
 TEST(DeviceMemoryPlan, SlotsSayHowLargeItIs) {
   EXPECT_EQ(plan_device_memory({}, 0, kNeeds).budget, 80u);
   EXPECT_EQ(plan_device_memory({}, 3, kNeeds).budget, 200u);

@@ -91,6 +91,10 @@ void DeviceProfile::put_costs(experts::ExpertCosts& costs) const {
   costs.device.predict = predict.median;
   costs.device.row = static_cast<double>(row) / busy.bytes_per_s;
   costs.device.full_duplex = full_duplex;
+  if (!in_slices()) return;
+  const auto share = [&](Bytes slice) { return static_cast<double>(slice) / static_cast<double>(expert); };
+  costs.device.msb = share(view == kMsbView ? expert : expert - lsb);
+  costs.device.lsb = share(lsb);
 }
 
 std::string_view duplex_name(bool full) { return full ? "full" : "half"; }
@@ -102,28 +106,34 @@ bool full_duplex_of(const JsonObject& link) {
 }
 
 Json to_json(const DeviceProfile& profile) {
-  return {{"name", profile.device},
-          {"view", profile.view},
-          {"expert", profile.expert},
-          {"row", profile.row},
-          {"host", to_json(profile.host)},
-          {"run", to_json(profile.run)},
-          {"link",
-           {{"idle", to_json(profile.idle)},
-            {"busy", to_json(profile.busy)},
-            {"duplex", duplex_name(profile.full_duplex)}}},
-          {"attention", to_json(profile.attention)},
-          {"predict", to_json(profile.predict)},
-          {"sync", to_json(profile.sync)}};
+  Json json = {{"name", profile.device},
+               {"view", profile.view},
+               {"expert", profile.expert},
+               {"row", profile.row},
+               {"host", to_json(profile.host)},
+               {"run", to_json(profile.run)},
+               {"link",
+                {{"idle", to_json(profile.idle)},
+                 {"busy", to_json(profile.busy)},
+                 {"duplex", duplex_name(profile.full_duplex)}}},
+               {"attention", to_json(profile.attention)},
+               {"predict", to_json(profile.predict)},
+               {"sync", to_json(profile.sync)}};
+  if (profile.in_slices()) json["lsb"] = profile.lsb;
+  return json;
 }
 
 DeviceProfile device_profile_of(const JsonObject& object) {
   const JsonObject link = object.object("link");
   const std::string view = object.string_or("view", "");
-  if (!view.empty() && view != kWordsView && view != kPackedView) object.fail("view", "words or packed");
+  const bool in_slices = view == kMsbView || view == kSlicesView;
+  if (!view.empty() && view != kWordsView && view != kPackedView && !in_slices)
+    object.fail("view", "words, packed, msb or msb+lsb");
+  const std::int64_t expert = object.integer("expert", 1, kMostExpertBytes);
   return {.device = object.string("name"),
           .view = view,
-          .expert = static_cast<Bytes>(object.integer("expert", 1, kMostExpertBytes)),
+          .expert = static_cast<Bytes>(expert),
+          .lsb = in_slices ? static_cast<Bytes>(object.integer("lsb", 1, expert)) : 0,
           .row = static_cast<Bytes>(object.integer("row", 1, kMostExpertBytes)),
           .host = rising_times(object, "host"),
           .run = rising_times(object, "run"),

@@ -33,11 +33,14 @@ struct LinkSpeed {
 
 // How experts cross the link, and what both units compute from.
 inline constexpr std::string_view kWordsView = "words", kPackedView = "packed";
+// The same of experts in slices: the MSB alone, which most of a run is computed from, or both.
+inline constexpr std::string_view kMsbView = "msb", kSlicesView = "msb+lsb";
 
 struct DeviceProfile {
   std::string device;     // its whole specification, as device::to_text() has it
   std::string view = {};  // one of these; empty: a profile that does not say
   Bytes expert = 0;       // that a copy of an expert moves, in that view
+  Bytes lsb = 0;          // for slices: of the LSB, in that view or beside it
   Bytes row = 0;          // of one token's hidden state
   TimesOfTokens host;     // computing one expert on the host, while the device copies and computes …
   TimesOfTokens run;      // … and on the device, while the host computes. Times do not fall with the tokens
@@ -48,6 +51,7 @@ struct DeviceProfile {
   Measured sync;            // a few bytes, down to the host
 
   bool operator==(const DeviceProfile&) const = default;
+  bool in_slices() const { return view == kMsbView || view == kSlicesView; }
   // Sets what placements and the modelled clock need: `run` of the host, and all of `device`.
   void put_costs(experts::ExpertCosts& costs) const;
 };

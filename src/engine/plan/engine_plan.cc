@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/setting.h"
 #include "engine/plan/device_choice.h"
+#include "experts/decision_log.h"
 #include "experts/routing/slice_names.h"
 #include "model/architecture.h"
 #include "store/checkpoint.h"
@@ -128,6 +129,10 @@ PolicyPlan without_loss(PolicyPlan policies, const EngineOptions& options) {
 
 }  // namespace
 
+std::string_view SlotChoice::form() const {
+  return !slices.empty() ? experts::parts_name(slices) : packed ? "packed" : "full";
+}
+
 ModelFacts facts_of(const store::Checkpoint& checkpoint, const model::Model& model) {
   ModelFacts facts{.path = checkpoint.path(),
                    .slices = checkpoint.slices(),
@@ -195,7 +200,7 @@ EnginePlan resolve(const EngineOptions& asked, const ModelFacts& facts) {
   plan.device = device_of(options, facts);
   if (!plan.device) return plan;
   plan.device->prefetch_size = prefetch_size_of(options, plan.policies, facts);
-  plan.device->slot_form = slots;
+  plan.device->slot_form = facts.sliced() ? choose_slice_slots(options, plan.policies.precision.mode) : slots;
   plan.device->copies_packed = facts.packable && plan.keep == Keep::kPacked;
   return plan;
 }

@@ -44,10 +44,14 @@ struct ModelFacts {
 };
 ModelFacts facts_of(const store::Checkpoint& checkpoint, const model::Model& model);
 
-// What a slot of a device holds: an expert in any view, or packed, which takes two thirds of that.
+// What a slot of a device holds: an expert in any view, or packed, which takes two thirds of that; or, of an
+// expert in slices, both slices or the MSB alone.
 struct SlotChoice {
   bool packed = false;
   std::string why;
+  experts::Parts slices = {};  // empty: experts are not in slices
+
+  std::string_view form() const;  // "full" "packed" "msb+lsb" "msb"
 };
 
 // A device beside the host, as asked for.

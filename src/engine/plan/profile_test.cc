@@ -105,6 +105,25 @@ TEST(Profile, ComesBackWithItsDevice) {
   EXPECT_NEAR(profile.costs().run.of(1), 1e-3, 1e-12);  // without the device: as it was
 }
 
+TEST(Profile, ComesBackWithADeviceThatHasSlices) {
+  for (const auto& [view, msb, lsb] : {std::tuple(kSlicesView, 0.6, 0.4), std::tuple(kMsbView, 1.0, 0.4)}) {
+    Profile profile = example();
+    profile.device = example_device();
+    profile.device->view = view;
+    profile.device->lsb = 400;
+    const Json json = to_json(profile);
+    const Profile back = profile_from_json(json, "p.json");
+    EXPECT_EQ(back.device, profile.device);
+    const experts::DeviceCosts costs = back.device_costs().device;
+    EXPECT_NEAR(costs.msb, msb, 1e-12) << view;
+    EXPECT_NEAR(costs.lsb, lsb, 1e-12) << view;
+    EXPECT_NEAR(costs.transfer_of(experts::Part::kLsb), lsb * costs.transfer, 1e-12);
+    Json without = json;
+    without["device"].erase("lsb");
+    EXPECT_THAT(error_of([&] { profile_from_json(without, "p.json"); }), HasSubstr("lsb"));
+  }
+}
+
 TEST(Profile, OfVersionOneIsRead) {
   Json json = to_json(example());
   json["profile"] = 1;
@@ -131,7 +150,7 @@ TEST(Profile, ADeviceThatIsWrongIsOneErrorThatNamesTheField) {
   EXPECT_THAT(with("/device/link/busy/bytes_per_s", 0), HasSubstr("bytes_per_s"));
   EXPECT_THAT(with("/device/link/idle/latency_s", -1), HasSubstr("latency_s"));
   EXPECT_THAT(with("/device/run", Json::array()), HasSubstr("at least one"));
-  EXPECT_THAT(with("/device/view", "bits"), HasSubstr("words or packed"));
+  EXPECT_THAT(with("/device/view", "bits"), HasSubstr("words, packed"));
   EXPECT_THAT(with("/device/link/duplex", "both"), HasSubstr("full or half"));
 }
 

@@ -120,6 +120,19 @@ void SliceDemands::gather(const ScoresView& scores, const Routing& routing) {
   std::ranges::sort(ranked_, {}, [&](ExpertId id) { return std::tuple(-wanted_[id.index].score, id); });
 }
 
+Parts SliceDemands::asked(ExpertId id) const {
+  return prompt_ || wanted_[id.index].critical > 0 ? Part::kMsb | Part::kLsb : Parts(Part::kMsb);
+}
+
+void SliceDemands::narrow_to(std::span<const ExpertId> experts) {
+  const auto is_left_out = [&](ExpertId id) { return !std::ranges::binary_search(experts, id); };
+  std::erase_if(ranked_, is_left_out);
+  std::erase_if(critical_, is_left_out);
+  if (!prompt_) return;
+  critical_tokens_.clear();
+  for (const ExpertId id : experts) critical_tokens_.push_back(wanted_[id.index].critical);
+}
+
 SliceDemand SliceDemands::demand(Bytes lsb_allowance) const {
   return {.ranked = ranked_,
           .critical = critical_,

@@ -58,6 +58,10 @@ class SliceDemands {
   // Valid until the next gather, and as long as the spans of the scores. For a prompt's event (one that has
   // prompt tokens) it has critical_tokens, by ascending expert, as Residency::on_event takes them.
   SliceDemand demand(Bytes lsb_allowance = kAnyBytes) const;
+  // The slices that the event asks for of an expert of it.
+  Parts asked(ExpertId id) const;
+  // Leaves out all but these experts: whoever has the others does not ask this memory for them. Ascending.
+  void narrow_to(std::span<const ExpertId> experts);
 
  private:
   struct Wanted {

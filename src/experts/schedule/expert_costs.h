@@ -31,6 +31,13 @@ struct DeviceCosts {
   double stream_switch = 0;  // … and each change to the stream that predicts, and back
   double row = 0;            // the host's output for one token of one expert, up to the device
   bool full_duplex = true;   // the link carries both ways at once
+  // Where experts are in slices, the shares of `transfer` that bring one of them. They need not add up to 1.
+  double msb = 0, lsb = 0;
+
+  // `slices`: those that are brought.
+  double transfer_of(Parts slices) const {
+    return transfer * ((slices.has(Part::kMsb) ? msb : 0) + (slices.has(Part::kLsb) ? lsb : 0));
+  }
 };
 
 // All in one unit of time (SPEC §1.3).

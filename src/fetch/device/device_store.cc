@@ -13,13 +13,28 @@ using device::Event;
 using device::Ticket;
 using device::Traffic;
 using experts::ExpertId;
+using experts::Part;
+using experts::Parts;
+
+namespace {
+
+DeviceBuffers make_buffers(device::Device& device, const DeviceStoreOptions& options, Bytes bytes,
+                           bool have_slots) {
+  const bool any = bytes > 0;
+  return {device.memory(), any && have_slots ? options.slots : 0, any ? options.staging : 0, bytes};
+}
+
+}  // namespace
 
 DeviceStore::DeviceStore(device::Device& device, ExpertStore& host, const DeviceStoreOptions& options)
     : device_(device),
       host_(host),
       slots_(options.slots),
       staging_(options.staging),
-      buffers_(device.memory(), options.slots, options.staging, buffer_bytes(host, options.packed)),
+      slot_slices_(options.slot_slices),
+      buffers_(make_buffers(device, options, buffer_bytes(host, options.packed).expert, true)),
+      lsb_buffers_(make_buffers(device, options, buffer_bytes(host, options.packed).lsb,
+                                options.slot_slices.has(Part::kLsb))),
       returns_(device, host, buffers_) {
   SLUICE_CHECK(options.staging >= 2, "an expert cannot be copied while another is computed with");
 }
@@ -31,9 +46,10 @@ DeviceStore::~DeviceStore() {
     for (const Ticket& ticket : expert.copies) ticket.event().settled().wait();
 }
 
-Bytes DeviceStore::buffer_bytes(const ExpertStore& host, bool packed) {
-  const Bytes words = packed ? 0 : host.facts().largest_resident;
-  return DeviceView::buffer_bytes(std::max(words, host.facts().largest_read));
+DeviceBufferBytes DeviceStore::buffer_bytes(const ExpertStore& host, bool packed) {
+  const ExpertFacts& facts = host.facts();
+  if (facts.sliced) return {facts.largest_base, facts.largest_rest};
+  return {DeviceView::buffer_bytes(std::max(packed ? 0 : facts.largest_resident, facts.largest_read)), 0};
 }
 
 void DeviceStore::release_host(const experts::EventOutcome& host, const experts::DevicePlan& plan) {
@@ -58,7 +74,8 @@ void DeviceStore::release_host(const experts::EventOutcome& host, const experts:
       ++counters_.wasted;
     } else {
       ++counters_.updates_given_up;
-      updates_.push_back(id);  // tried again when the host has it
+      const Parts parts = found->second.lsb_buffer ? Part::kMsb | Part::kLsb : Parts(Part::kMsb);
+      updates_.push_back({.id = id, .parts = parts});  // tried again when the host has it
     }
     drop(found);
   }
@@ -70,11 +87,15 @@ void DeviceStore::begin(std::uint32_t layer, const experts::DevicePlan& plan) {
   SLUICE_CHECK(uses_.empty(), "an event is running");
   leaving_.clear();
   for (const experts::DeviceUse& use : plan.uses) {
-    uses_[use.id].stays = use.stays;
-    if (use.from != experts::DeviceBytes::kLink && !experts_.contains(use.id)) ++counters_.missing;
+    EventUse& event_use = uses_[use.id];
+    event_use.stays = use.stays;
+    event_use.view = use.view;
+    const auto found = experts_.find(use.id);
+    const bool is_there = found != experts_.end() && found->second.has(use.view);
+    if (use.from != experts::DeviceBytes::kLink && !is_there) ++counters_.missing;
   }
   for (const experts::Eviction& eviction : plan.evicted) {
-    std::erase(updates_, eviction.id);
+    forget_update(eviction.id);
     const auto found = experts_.find(eviction.id);
     if (found == experts_.end()) continue;
     if (uses_.contains(eviction.id))
@@ -84,10 +105,12 @@ void DeviceStore::begin(std::uint32_t layer, const experts::DevicePlan& plan) {
   }
   for (const experts::DeviceUpdate& update : plan.updates) {
     const auto found = experts_.find(update.id);
-    if (found == experts_.end())
-      updates_.push_back(update.id);
-    else
+    if (found == experts_.end()) {
+      updates_.push_back(update);
+    } else {
       found->second.enter(DeviceStage::kStays);
+      trim(found->second);
+    }
   }
   for (auto expert = experts_.begin(); expert != experts_.end();) {
     const bool unused = expert->second.is_in(DeviceStage::kAhead) && expert->first.layer == layer &&
@@ -96,7 +119,7 @@ void DeviceStore::begin(std::uint32_t layer, const experts::DevicePlan& plan) {
     expert = unused ? drop(expert) : std::next(expert);
   }
   for (const auto& [id, use] : uses_) {
-    std::erase(updates_, id);
+    forget_update(id);
     const auto found = experts_.find(id);
     if (found == experts_.end()) continue;
     if (const std::optional<Error> error = found->second.ready.error()) {  // its copy has failed
@@ -114,20 +137,9 @@ void DeviceStore::begin(std::uint32_t layer, const experts::DevicePlan& plan) {
   returns_.begin();
 }
 
-// The host drops it now. The modelled clock says that it is on the device: so it shall be.
-void DeviceStore::finish_update(ExpertId id) {
-  if (std::ranges::find(updates_, id) != updates_.end()) begin_updates();
-  const auto found = experts_.find(id);
-  if (found == experts_.end() || found->second.ready.done()) return;
-  ++counters_.updates_late;
-  for (const Ticket& ticket : found->second.copies)
-    if (ticket) device_.link().promote(ticket);
-  for (const Ticket& ticket : found->second.copies) ticket.event().settled().wait();
-}
-
-bool DeviceStore::has(ExpertId id) const {
-  const auto found = experts_.find(id);
-  return !host_.facts().sliced && found != experts_.end() && !found->second.ready.error();
+bool DeviceStore::has(const experts::DeviceUse& use) const {
+  const auto found = experts_.find(use.id);
+  return found != experts_.end() && found->second.has(use.view) && !found->second.ready.error();
 }
 
 bool DeviceStore::stays(ExpertId id) const {
@@ -135,45 +147,45 @@ bool DeviceStore::stays(ExpertId id) const {
   return found != experts_.end() && found->second.is_in(DeviceStage::kStays);
 }
 
-DeviceStore::Use DeviceStore::use_of(Expert& expert, bool low) const {
-  return {expert.view, low, expert.ready};
+DeviceStore::Use DeviceStore::use_of(Expert& expert, Parts slices) const {
+  return {expert.view, in_slices() && !slices.has(Part::kLsb), expert.ready};
 }
 
 DeviceStore::Use DeviceStore::use(ExpertId id) {
   ++counters_.hits;
-  return use_of(experts_.at(id), false);
+  return use_of(experts_.at(id), uses_.at(id).view);
 }
 
 DeviceStore::Use DeviceStore::use(ExpertStore::Pin pin) {
-  const PlacedExpert place = pin.place();
-  const bool low = place.layout->rules->named_parts && place.memory.rest == nullptr;
-  auto found = experts_.find(pin.id());
-  if (found != experts_.end() && !found->second.view.can_stand_for(place)) {
-    drop(found);
-    found = experts_.end();
-  }
-  if (found != experts_.end()) {
+  const Parts view = uses_.at(pin.id()).view;
+  const auto found = experts_.find(pin.id());
+  if (found != experts_.end() && found->second.has(view))
     ++counters_.hits;
-  } else {
-    const bool stays = uses_.at(pin.id()).stays;
-    make_room();
-    ++(stays ? counters_.loads : counters_.streamed);
-    copy(pin.id(), place, Traffic::kDemand, stays ? DeviceStage::kStays : DeviceStage::kPasses);
-    found = experts_.find(pin.id());
-  }
-  const Use use = use_of(found->second, low);
+  else
+    copy_missing(pin.place(), pin.id());
+  const Use use = use_of(experts_.at(pin.id()), view);
   if (!use.ready.done()) pins_.push_back({std::move(pin), use.ready.settled()});
   return use;
 }
 
+void DeviceStore::copy_missing(const PlacedExpert& place, ExpertId id) {
+  const EventUse& use = uses_.at(id);
+  ++(use.stays ? counters_.loads : counters_.streamed);
+  const auto found = experts_.find(id);
+  if (found != experts_.end()) return copy_lsb(found->second, place, Traffic::kDemand);
+  make_room();
+  PlacedExpert needed = place;
+  if (in_slices() && !use.view.has(Part::kLsb)) needed.memory.rest = nullptr;
+  copy(id, needed, Traffic::kDemand, use.stays ? DeviceStage::kStays : DeviceStage::kPasses);
+}
+
 void DeviceStore::keep_if_copied(ExpertStore::Pin pin) {
-  const auto found = experts_.find(pin.id());
-  const Event copied = found != experts_.end() ? found->second.ready.settled() : uses_.at(pin.id()).copied;
+  const Event& copied = uses_.at(pin.id()).copied;
   if (!copied.done()) pins_.push_back({std::move(pin), copied});
 }
 
-// Experts that leave in this event hold their buffers until they are used. One of slices may come behind
-// those that are to stay: it is copied again.
+// Experts that leave in this event hold their buffers until they are used. One that still waits for a slice
+// may have to go first: it is copied again.
 void DeviceStore::make_room() {
   for (returns_.begin(); !buffers_.any() && returns_.waiting(); returns_.begin()) {
     if (pins_.empty())
@@ -196,7 +208,8 @@ DeviceStore::Expert& DeviceStore::copy(ExpertId id, const PlacedExpert& place, T
   Expert& expert = at->second;
   expert.id = id;
   expert.buffer = buffer.index;
-  expert.view = DeviceView::in(buffer.address, place);
+  expert.view =
+      in_slices() ? DeviceView::base_in(buffer.address, place) : DeviceView::in(buffer.address, place);
   expert.was_idle = buffer.idle;
   expert.enter(stage);
   SLUICE_CHECK(expert.view.bytes() <= buffers_.bytes_each(), "an expert is larger than its slot");
@@ -207,7 +220,37 @@ DeviceStore::Expert& DeviceStore::copy(ExpertId id, const PlacedExpert& place, T
     expert.copies[1] =
         link.copy({place.memory.rest, expert.view.rest_bytes}, expert.view.rest, traffic, buffer.idle);
   expert.ready = device::all_of({expert.copies[0].event(), expert.copies[1].event()});
+  if (in_slices() && place.memory.rest != nullptr) copy_lsb(expert, place, traffic);
   return expert;
+}
+
+void DeviceStore::copy_lsb(Expert& expert, const PlacedExpert& place, Traffic traffic) {
+  SLUICE_CHECK(place.memory.rest != nullptr, "the host computes with fewer slices than the device");
+  const DeviceBuffers::Taken buffer = lsb_buffers_.take();
+  expert.lsb_buffer = buffer.index;
+  expert.view.put_rest(buffer.address, place.rest_bytes());
+  SLUICE_CHECK(expert.view.rest_bytes <= lsb_buffers_.bytes_each(), "a slice is larger than its slot");
+  expert.was_idle = device::all_of({expert.was_idle, buffer.idle});
+  expert.copies[1] = device_.link().copy({place.memory.rest, expert.view.rest_bytes}, expert.view.rest,
+                                         traffic, buffer.idle);
+  expert.ready = device::all_of({expert.ready, expert.copies[1].event()});
+}
+
+void DeviceStore::trim(Expert& expert) {
+  if (!expert.lsb_buffer || !expert.is_in(DeviceStage::kStays) || slot_slices_.has(Part::kLsb)) return;
+  lsb_buffers_.give(*expert.lsb_buffer, expert.idle());
+  expert.lsb_buffer.reset();
+  expert.view.put_rest({}, 0);
+  expert.ready = device::all_of({expert.copies[0].event(), expert.copies[1].event().settled()});
+}
+
+void DeviceStore::give_buffers(const Expert& expert) {
+  buffers_.give(expert.buffer, expert.idle());
+  if (expert.lsb_buffer) lsb_buffers_.give(*expert.lsb_buffer, expert.idle());
+}
+
+void DeviceStore::forget_update(ExpertId id) {
+  std::erase_if(updates_, [&](const experts::DeviceUpdate& update) { return update.id == id; });
 }
 
 void DeviceStore::withdraw(const Expert& expert) {
@@ -219,9 +262,7 @@ DeviceStore::Experts::iterator DeviceStore::drop(Experts::iterator found) {
   Expert& expert = found->second;
   withdraw(expert);
   expert.enter(DeviceStage::kAbsent);
-  buffers_.give(expert.buffer,
-                device::all_of({expert.was_idle, expert.copies[0].event().settled(),
-                                expert.copies[1].event().settled(), expert.last_use.settled()}));
+  give_buffers(expert);
   return experts_.erase(found);
 }
 
@@ -232,9 +273,7 @@ void DeviceStore::leave(Experts::iterator found) {
   }
   Expert& expert = found->second;
   expert.enter(DeviceStage::kAbsent);
-  returns_.add({found->first, expert.view, expert.buffer, expert.ready,
-                device::all_of({expert.was_idle, expert.copies[0].event().settled(),
-                                expert.copies[1].event().settled(), expert.last_use.settled()})});
+  returns_.add({found->first, expert.view, expert.buffer, expert.ready, expert.idle()});
   experts_.erase(found);
 }
 
@@ -244,12 +283,11 @@ void DeviceStore::used(ExpertId id, const Event& done) {
   uses_.at(id).computed = true;
   // Launches of a stream follow each other, but not those of two.
   found->second.last_use = device::all_of({found->second.last_use.settled(), done.settled()});
-  if (!found->second.is_in(DeviceStage::kPasses)) return;
   uses_.at(id).copied = found->second.ready.settled();
+  if (!found->second.is_in(DeviceStage::kPasses)) return trim(found->second);
   if (host_.expects(id)) return leave(found);
   found->second.enter(DeviceStage::kAbsent);
-  buffers_.give(found->second.buffer,
-                device::all_of({found->second.was_idle, uses_.at(id).copied, found->second.last_use}));
+  give_buffers(found->second);
   experts_.erase(found);
 }
 
@@ -275,16 +313,6 @@ void DeviceStore::end_returns() {
   while (returns_.waiting()) returns_.lose_first();
 }
 
-void DeviceStore::begin_updates() {
-  std::erase_if(updates_, [&](ExpertId id) {
-    const std::optional<PlacedExpert> place = host_.resident(id);
-    if (!place || !buffers_.any()) return false;
-    ++counters_.updates;
-    copy(id, *place, Traffic::kUpdate, DeviceStage::kStays);
-    return true;
-  });
-}
-
 void DeviceStore::abandon_event() noexcept {
   for (const HeldPin& held : pins_) {
     const auto found = experts_.find(held.pin.id());
@@ -295,11 +323,12 @@ void DeviceStore::abandon_event() noexcept {
   pins_.clear();
   for (auto expert = experts_.begin(); expert != experts_.end();) {
     const bool gone = expert->second.is_in(DeviceStage::kPasses) || expert->second.ready.error().has_value();
+    if (!gone) trim(expert->second);
     expert = gone ? drop(expert) : std::next(expert);
   }
   // The event has not come to begin(): its cache has no room for these any more.
   for (const ExpertId id : leaving_) {
-    std::erase(updates_, id);
+    forget_update(id);
     if (const auto found = experts_.find(id); found != experts_.end()) drop(found);
   }
   leaving_.clear();
@@ -315,27 +344,6 @@ void DeviceStore::wait_for_a_pin() {
   SLUICE_CHECK(!pins_.empty());
   pins_.front().until.wait();
   release_pins();
-}
-
-void DeviceStore::prefetch(std::span<const ExpertId> ids) {
-  const auto named = [&](ExpertId id) { return std::ranges::find(ids, id) != ids.end(); };
-  std::size_t ahead = 0;
-  for (auto expert = experts_.begin(); expert != experts_.end();) {
-    const bool is_ahead = expert->second.is_in(DeviceStage::kAhead);
-    const bool unwanted = is_ahead && !named(expert->first) && !uses_.contains(expert->first);
-    counters_.wasted += unwanted ? 1 : 0;
-    ahead += is_ahead && !unwanted ? 1 : 0;
-    expert = unwanted ? drop(expert) : std::next(expert);
-  }
-  for (const ExpertId id : ids) {
-    if (ahead + 2 >= staging_ || !buffers_.any()) return;
-    if (experts_.contains(id)) continue;
-    const std::optional<PlacedExpert> place = host_.resident(id);
-    if (!place) continue;
-    ++counters_.prefetches;
-    ++ahead;
-    copy(id, *place, Traffic::kPrefetch, DeviceStage::kAhead);
-  }
 }
 
 }  // namespace sluice::fetch

@@ -1,5 +1,5 @@
 // Experts on a device: which of them have a buffer there, what is on the link, and what may be overwritten.
-// Carries out the plans of experts/device_plan.h and makes none itself. SPEC §3.2, §3.5, §3.6.
+// Carries out the plans of experts/device_plan.h and makes none itself. SPEC §3.2, §3.5, §3.6, §5.3.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,7 @@
 #include "device/device.h"
 #include "experts/cache/residency.h"
 #include "experts/device_plan.h"
+#include "experts/prefetch/prefetch.h"
 #include "fetch/device/device_buffers.h"
 #include "fetch/device/device_returns.h"
 #include "fetch/device/device_view.h"
@@ -24,6 +25,14 @@ struct DeviceStoreOptions {
   std::uint32_t slots = 0;    // the most experts that stay, over all layers
   std::uint32_t staging = 2;  // buffers beside them, ≥ 2: one is copied into while another is computed with
   bool packed = false;        // no buffer has room for words: the host's store keeps all experts packed
+  // Experts in slices: what a slot has room for, MSB or MSB and LSB; staging has room for both.
+  experts::Parts slot_slices = experts::Part::kMsb | experts::Part::kLsb;
+};
+
+// Bytes of the device's buffers, before they are rounded up to whole blocks.
+struct DeviceBufferBytes {
+  Bytes expert = 0;  // for slices the MSB
+  Bytes lsb = 0;     // for slices, else 0
 };
 
 struct DeviceStoreCounters {
@@ -46,6 +55,10 @@ struct DeviceStoreCounters {
 // are enough if the cache behind the plans keeps at most `slots` experts. A buffer is overwritten only when
 // all copies into it and all launches that read it are done; nobody waits for that but the link.
 //
+// Slices. MSB and LSB have buffers of their own, so each is copied when a use needs it. Where slots have room
+// for the MSB alone, an LSB goes when its launch is queued. An expert is computed in the view that the plan
+// says, whatever else is there.
+//
 // Where tiers exclude each other, the host's store expects some of the experts that leave: they go up the
 // link (device_returns.h) before their buffers go to others. An expert that the host gives up is there by the
 // modelled clock: if its copy really takes longer, it is waited for.
@@ -59,8 +72,8 @@ class DeviceStore {
   // Allocates the buffers. Error(kBudget) if the device's memory is too small.
   DeviceStore(device::Device& device, ExpertStore& host, const DeviceStoreOptions& options);
   ~DeviceStore();  // waits for copies in flight
-  // What a buffer takes. `packed`: as in the options.
-  static Bytes buffer_bytes(const ExpertStore& host, bool packed);
+  // What buffers take. `packed`: as in the options.
+  static DeviceBufferBytes buffer_bytes(const ExpertStore& host, bool packed);
 
   // An event: its calls come in this order.
   //
@@ -70,16 +83,16 @@ class DeviceStore {
   // Experts leave, updates are noted, prefetches for this layer that are not used are dropped, and those that
   // are used become demand.
   void begin(std::uint32_t layer, const experts::DevicePlan& plan);
-  // Whether the expert needs no pin of the host's: it is there, or a copy is under way. Slices always need
-  // one, which says the view.
-  bool has(experts::ExpertId id) const;
+  // Whether the expert needs no pin of the host's: all that the use needs is there, or a copy is under way.
+  bool has(const experts::DeviceUse& use) const;
   // What a launch reads, once `ready` is done.
   struct Use {
     DeviceView view;
     bool low = false;  // slices: without the lower bits
     device::Event ready;
+    Bytes bytes() const { return view.first_bytes + (low ? 0 : view.rest_bytes); }  // that it reads
   };
-  Use use(experts::ExpertId id);  // REQUIRES: has(id)
+  Use use(experts::ExpertId id);  // REQUIRES: has() of its use in the plan
   Use use(ExpertStore::Pin pin);  // begins the copy, if it is needed, and keeps the pin for as long
   void keep_if_copied(ExpertStore::Pin pin);  // of an expert that was used without it
   // A launch that reads the expert has been queued; `done` follows it. Call once for each expert of the plan.
@@ -98,10 +111,11 @@ class DeviceStore {
 
   // Between begin() and the next: experts that an event may use, most useful first, in place of earlier
   // ones. A copy begins for those that the host has in memory, as far as staging allows beside two demanded
-  // experts; what is not named again is given up.
-  void prefetch(std::span<const experts::ExpertId> ids);
+  // experts; what is not named again is given up. For slices the requests say which.
+  void prefetch(std::span<const experts::PartRequest> requests);
 
   // The first or second place where some expert will be, for measurements. REQUIRES: no event has begun.
+  DeviceView spare_view(std::size_t which, const PlacedExpert& place) const;
   device::Address spare_buffer(std::size_t which) const { return buffers_.address(which); }
   bool stays(experts::ExpertId id) const;  // has a buffer of its own beyond the event
   const DeviceStoreCounters& counters() const { return counters_; }
@@ -116,28 +130,38 @@ class DeviceStore {
     device::Event until;
   };
 
+  bool in_slices() const { return host_.facts().sliced; }
   Expert& copy(experts::ExpertId id, const PlacedExpert& place, device::Traffic traffic, DeviceStage stage);
+  void copy_lsb(Expert& expert, const PlacedExpert& place, device::Traffic traffic);
+  void copy_missing(const PlacedExpert& place, experts::ExpertId id);  // of what a use in the plan needs
+  // What the host has of it in memory; for slices these. None: not all of it.
+  std::optional<PlacedExpert> on_host(experts::ExpertId id, experts::Parts slices) const;
+  void trim(Expert& expert);  // its LSB goes if it stays and its slot has no room for it
+  void give_buffers(const Expert& expert);
   void withdraw(const Expert& expert);
   void make_room();                                  // a buffer, if none is free
   Experts::iterator drop(Experts::iterator expert);  // its buffer is idle when all that uses it is done
   void leave(Experts::iterator expert);              // drops it, or gives it back to the host
   void finish_update(experts::ExpertId id);          // that the host gives up
-  Use use_of(Expert& expert, bool low) const;
+  Use use_of(Expert& expert, experts::Parts slices) const;
   void begin_updates();
+  void forget_update(experts::ExpertId id);
   void end_returns();  // of the running event: begins them, and gives up the rest
 
   device::Device& device_;
   ExpertStore& host_;
   const std::uint32_t slots_, staging_;
-  DeviceBuffers buffers_;
+  const experts::Parts slot_slices_;
+  DeviceBuffers buffers_, lsb_buffers_;
   Experts experts_;
   struct EventUse {
     bool stays = false, computed = false;
+    experts::Parts view;
     std::optional<Error> lost;  // why its copy failed after the plan, and the host, had counted on it
-    device::Event copied;       // of one that has left the table while it was copied
+    device::Event copied;       // of one that was computed: all that its launch waits for
   };
   std::map<experts::ExpertId, EventUse> uses_;  // of the running event
-  std::vector<experts::ExpertId> updates_;      // not begun, in order
+  std::vector<experts::DeviceUpdate> updates_;  // not begun, in order
   std::vector<experts::ExpertId> leaving_;      // by the plan of release_host(), until begin()
   std::vector<HeldPin> pins_;
   DeviceReturns returns_;

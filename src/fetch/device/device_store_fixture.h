@@ -76,7 +76,7 @@ class DeviceStoreTest : public ExpertStoreTest {
     };
     try {
       for (const experts::DeviceUse& use : plan.uses)
-        if (device_store_->has(use.id)) launch(use.id, device_store_->use(use.id));
+        if (device_store_->has(use)) launch(use.id, device_store_->use(use.id));
       for (;;) {
         device_store_->release_pins();
         while (device_store_->pins() > 0 && store_->next_needs_pins()) device_store_->wait_for_a_pin();
@@ -102,6 +102,12 @@ class DeviceStoreTest : public ExpertStoreTest {
     experts::DevicePlan plan;
     for (const std::uint16_t one : ids) plan.uses.push_back({.id = id(one), .stays = stay});
     return plan;
+  }
+  static std::vector<experts::PartRequest> requests(std::initializer_list<std::uint16_t> ids,
+                                                    std::uint16_t layer = 0) {
+    std::vector<experts::PartRequest> all;
+    for (const std::uint16_t one : ids) all.push_back({.id = id(one, layer), .parts = Part::kFull});
+    return all;
   }
   void expect_read(const experts::DevicePlan& plan, const std::vector<std::vector<std::byte>>& read) {
     for (std::size_t i = 0; i < plan.uses.size(); ++i) EXPECT_EQ(read[i], truth(plan.uses[i].id)) << i;

@@ -112,7 +112,7 @@ TEST_F(DeviceStoreTest, AnUpdateWhoseHostCopyLeavesIsGivenUpAndTriedAgain) {
 
 TEST_F(DeviceStoreTest, PrefetchesAreUsedOrWasted) {
   start(2, 4);
-  device_store_->prefetch(std::vector{id(0), id(1), id(2)});  // two demanded experts need buffers
+  device_store_->prefetch(requests({0, 1, 2}));  // two demanded experts need buffers
   EXPECT_EQ(counters().prefetches, 2u);
   DevicePlan plan = uses({0, 3}, false);
   plan.uses[0].from = DeviceBytes::kPrefetch;
@@ -121,8 +121,8 @@ TEST_F(DeviceStoreTest, PrefetchesAreUsedOrWasted) {
   EXPECT_EQ(counters().wasted, 1u);
   EXPECT_EQ(counters().streamed, 1u);
   EXPECT_EQ(counters().hits, 1u);
-  device_store_->prefetch(std::vector{id(1, 1)});
-  device_store_->prefetch(std::vector{id(2, 1)});  // takes the other's place
+  device_store_->prefetch(requests({1}, 1));
+  device_store_->prefetch(requests({2}, 1));  // takes the other's place
   EXPECT_EQ(counters().prefetches, 4u);
   EXPECT_EQ(counters().wasted, 2u);
   expect_read(plan, event(plan));  // of another layer: the prefetch stays
@@ -136,7 +136,7 @@ TEST_F(DeviceStoreTest, PrefetchesAreUsedOrWasted) {
 TEST_F(DeviceStoreTest, ALatePrefetchBecomesDemand) {
   stops_at_ = 0;
   start(0, 4);
-  device_store_->prefetch(std::vector{id(0), id(1)});
+  device_store_->prefetch(requests({0, 1}));
   barrier_.wait_until_somebody_is_there();
   DevicePlan plan = uses({1}, false);
   plan.uses[0].from = DeviceBytes::kPrefetch;
@@ -172,12 +172,12 @@ TEST_F(DeviceStoreTest, AfterAFailedCopyTheEventCanBeRepeated) {
 TEST_F(DeviceStoreTest, APrefetchThatFailsBehindThePlanFailsTheEvent) {
   fails_at_ = 0;
   start(2, 4);
-  device_store_->prefetch(std::vector{id(0)});
-  while (device_store_->has(id(0))) std::this_thread::yield();
+  device_store_->prefetch(requests({0}));
+  while (device_store_->has({.id = id(0)})) std::this_thread::yield();
   DevicePlan plan = uses({0}, false);
   plan.uses[0].from = DeviceBytes::kPrefetch;
   device_store_->begin(0, plan);
-  EXPECT_FALSE(device_store_->has(id(0)));
+  EXPECT_FALSE(device_store_->has({.id = id(0)}));
   const std::string text = error_of([&] { device_store_->finish_event(); });
   EXPECT_NE(text.find("a copy over the link failed"), std::string::npos) << text;
   device_store_->abandon_event();
@@ -282,8 +282,8 @@ TEST_F(DeviceStoreTest, ABufferIsNotOverwrittenWhileALaunchReadsIt) {
 
 TEST_F(DeviceStoreTest, NeedsRoomForItsBuffers) {
   open(testing::kModel, 64, 4);
-  device_ =
-      device::make_emulated_device(device::testing::unpaced(DeviceStore::buffer_bytes(*store_, false) * 4));
+  device_ = device::make_emulated_device(
+      device::testing::unpaced(DeviceStore::buffer_bytes(*store_, false).expert * 4));
   { const DeviceStore fits(*device_, *store_, {.slots = 1, .staging = 2}); }
   EXPECT_THROW(DeviceStore(*device_, *store_, {.slots = 3, .staging = 2}), Error);
   EXPECT_EQ(device_->memory().accountant().used(), 0u);

@@ -14,8 +14,10 @@ DeviceView DeviceView::in(device::Address buffer, const PlacedExpert& place) {
   return view;
 }
 
-bool DeviceView::can_stand_for(const PlacedExpert& place) const {
-  return !layout->rules->named_parts || rest_bytes >= place.rest_bytes();
+DeviceView DeviceView::base_in(device::Address buffer, const PlacedExpert& place) {
+  PlacedExpert base = place;
+  base.memory.rest = nullptr;
+  return in(buffer, base);
 }
 
 ExpertView DeviceView::on(const device::Access& access, bool low) const {

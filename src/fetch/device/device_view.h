@@ -19,13 +19,13 @@ struct DeviceView {
 
   // Where these bytes of `place` go in a buffer at `buffer`.
   static DeviceView in(device::Address buffer, const PlacedExpert& place);
+  // The same, with the region `rest` in a buffer of its own, or nowhere.
+  static DeviceView base_in(device::Address buffer, const PlacedExpert& place);
+  void put_rest(device::Address buffer, Bytes bytes) { rest = buffer, rest_bytes = bytes; }
   // Bytes of a buffer that holds any view of the largest expert of `largest_bytes` in two regions.
   static constexpr Bytes buffer_bytes(Bytes largest_bytes) { return largest_bytes + 2 * kAlignment; }
 
   Bytes bytes() const { return first_bytes + rest_bytes; }
-  // Whether the same kernels compute the same bits with it as with `place`. Words and the parts that they are
-  // made of are the same; of slices there must be both, or the one that is wanted.
-  bool can_stand_for(const PlacedExpert& place) const;
   // The matrices, for an operation on the device. `low`: without the slice `rest`, though it may be there.
   // Valid as long as the access.
   ExpertView on(const device::Access& access, bool low) const;

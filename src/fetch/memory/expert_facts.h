@@ -14,9 +14,10 @@ struct ExpertFacts {
   bool can_be_packed = true;  // all are in tiles with their matrices' own columns
   std::vector<const codec::MatrixFormat*> formats;  // of their matrices in views, each once
   // The largest of any expert.
-  Bytes largest_read = 0;      // in memory, of all parts
-  Bytes largest_resident = 0;  // in state F, or both slices
-  Bytes largest_buffers = 0;   // all that it has on its way
+  Bytes largest_read = 0;                    // in memory, of all parts
+  Bytes largest_resident = 0;                // in state F, or both slices
+  Bytes largest_buffers = 0;                 // all that it has on its way
+  Bytes largest_base = 0, largest_rest = 0;  // its regions; for slices MSB and LSB
 };
 
 // What experts on their way need of ExpertStoreOptions::staging.

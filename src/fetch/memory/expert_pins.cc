@@ -80,11 +80,14 @@ PlacedExpert ExpertStore::place_of(const ExpertInMemory& expert) const {
 std::optional<PlacedExpert> ExpertStore::resident(ExpertId id) const {
   const ExpertInMemory& expert = experts_[id];
   if (!expert.is_in(ExpertStage::kResting)) return std::nullopt;
+  const experts::PartRules& rules = *expert.layout.rules;
   PlacedExpert place{&expert.layout, expert.width, expert.hidden, {}};
-  if (expert.held.has(Part::kFull))
+  if (rules.named_parts && expert.held.has_all(rules.least))
+    place.memory = {nullptr, expert.base.data(),
+                    expert.held.has_all(rules.stored) ? expert.rest.data() : nullptr};
+  else if (expert.held.has(Part::kFull))
     place.memory.view = expert.full.data();
-  else if (expert.held.has_all(expert.layout.rules->stored) &&
-           (compute_packed_ || expert.layout.rules->words == experts::WordSource::kNowhere))
+  else if (expert.held.has_all(rules.stored) && compute_packed_)
     place.memory = {nullptr, expert.base.data(), expert.rest.data()};
   else
     return std::nullopt;

@@ -109,7 +109,8 @@ class ExpertStore {
   // room. Whoever keeps several pins asks first.
   bool next_needs_pins();
   // The words, or the parts, of an expert that is wholly in memory and that no running event uses; none of
-  // any other. They stay until prepare() of an event whose outcome names the expert.
+  // any other. For slices the MSB is enough. They stay until prepare() of an event whose outcome names the
+  // expert.
   std::optional<PlacedExpert> resident(experts::ExpertId id) const;
 
   // Experts that come back from a device (EventOutcome::adopted): the store reads none of them. Behind

@@ -28,6 +28,8 @@ void ExpertTable::add(const store::Checkpoint& checkpoint, const model::Model& m
   SLUICE_CHECK(experts_.size() == 1 || facts_.sliced == names_parts, "experts of two families");
   facts_.sliced = names_parts;
   facts_.largest_read = std::max(facts_.largest_read, layout.read_bytes());
+  facts_.largest_base = std::max(facts_.largest_base, layout.base.bytes);
+  facts_.largest_rest = std::max(facts_.largest_rest, layout.rest.bytes);
   facts_.largest_resident = std::max(facts_.largest_resident, layout.largest_view());
   facts_.largest_buffers =
       std::max(facts_.largest_buffers, layout.read_bytes() + (layout.merged() ? layout.view_bytes : 0));

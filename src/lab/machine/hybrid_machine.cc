@@ -220,6 +220,13 @@ Json to_json(const HybridMachine& machine) {
 
 HybridMachine hybrid_machine_of(const engine::Profile& profile, const std::string& path) {
   const engine::DeviceProfile& device = profile.device.value();
+  if (device.in_slices())
+    throw Error(ErrorKind::kUnsupported,
+                "the profile is of experts in slices, and a replay of a host and a device has whole experts")
+        .in(path)
+        .expected("a profile of experts as words or packed")
+        .found(device.view)
+        .fix("replay the host alone (" + Setting::kCache + " slice-lru), or another model's trace");
   return {.name = path,
           .expert_bits = word_bits() * static_cast<double>(device.expert) /
                          static_cast<double>(std::max<Bytes>(profile.model.full, 1)),

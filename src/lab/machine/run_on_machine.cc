@@ -98,6 +98,9 @@ void RunOnMachine::on_decisions(std::uint32_t /*sparse_layer*/, const experts::L
       if (!sliced_) ranked_.push_back(one.id);
     }
   if (!sliced_) std::ranges::sort(ranked_);
+  // The host is not asked about what a device has.
+  if (decision.device != nullptr)
+    std::erase_if(ranked_, [&](experts::ExpertId id) { return admissions_[id.index] == nullptr; });
   work_.clear();
   for (const experts::ExpertId id : ranked_) {
     SLUICE_CHECK(admissions_[id.index] != nullptr, "an expert that was asked for has no decision");

@@ -11,6 +11,7 @@
 #include "experts/cache/residency.h"
 #include "experts/core/ids.h"
 #include "experts/device_plan.h"
+#include "experts/prefetch/prefetch.h"
 #include "fetch/expert_view.h"
 #include "fetch/memory/expert_store.h"
 #include "kernels/products/input_form.h"
@@ -52,8 +53,8 @@ class ComputeUnit {
   virtual ~ComputeUnit() = default;
   virtual void release_host(const experts::EventOutcome& /*host*/, const experts::DevicePlan& /*plan*/) {}
   virtual void begin_event(const UnitEvent& /*event*/) {}
-  // Whether it computes this expert without bytes of the host's; also before begin_event().
-  virtual bool has(experts::ExpertId /*id*/) const { return false; }
+  // Whether it computes this expert of the plan without bytes of the host's; also before begin_event().
+  virtual bool has(const experts::DeviceUse& /*use*/) const { return false; }
   // Whether it takes the rows of work.tokens out of the event's inputs itself.
   virtual bool gathers() const { return false; }
   // Writes work.out, by the end of finish_event(). The rows of an expert depend on nothing but its work, so
@@ -68,7 +69,7 @@ class ComputeUnit {
   virtual void take(fetch::ExpertStore::Pin /*pin*/) {}
   // Experts that the next event may need, most useful first, in place of those of the event before: to be
   // copied while the unit's link is idle, as far as the host has them. Changes no result.
-  virtual void prefetch(std::span<const experts::ExpertId> /*ids*/) {}
+  virtual void prefetch(std::span<const experts::PartRequest> /*requests*/) {}
   // Lets go of pins that are not needed any more; waits until one has gone if the host's store needs that.
   virtual void release_pins(fetch::ExpertStore& /*store*/) {}
   virtual void finish_event() {}

@@ -148,7 +148,7 @@ void DeviceUnit::compute(const ExpertWork& work, std::optional<fetch::ExpertStor
   stream.wait(ways_[way].free);
   stream.wait(launch.expert.ready);
   const std::vector<device::WeightUse> weights = {
-      {launch.expert.view.bytes(), static_cast<std::uint32_t>(work.rows)}};
+      {launch.expert.bytes(), static_cast<std::uint32_t>(work.rows)}};
   stream.enqueue(
       {[this, launch = std::move(launch)](const Access& access) { run(launch, access); }, weights});
   const Event done = stream.record();

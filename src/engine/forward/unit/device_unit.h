@@ -54,13 +54,13 @@ class DeviceUnit final : public ComputeUnit {
     store_.release_host(host, plan);
   }
   void begin_event(const UnitEvent& event) override;
-  bool has(experts::ExpertId id) const override { return store_.has(id); }
+  bool has(const experts::DeviceUse& use) const override { return store_.has(use); }
   bool gathers() const override { return true; }
   void compute(const ExpertWork& work, std::optional<fetch::ExpertStore::Pin> pin,
                const HostWorkspace& host) override;
   void finish(std::size_t count) override;
   void take(fetch::ExpertStore::Pin pin) override { store_.keep_if_copied(std::move(pin)); }
-  void prefetch(std::span<const experts::ExpertId> ids) override { store_.prefetch(ids); }
+  void prefetch(std::span<const experts::PartRequest> requests) override { store_.prefetch(requests); }
   void release_pins(fetch::ExpertStore& store) override;
   void finish_event() override;
   void abandon_event() noexcept override;

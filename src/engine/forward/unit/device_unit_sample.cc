@@ -21,12 +21,12 @@ Event copy_to(device::Link& link, const fetch::DeviceView& view, const fetch::Pl
 }  // namespace
 
 void DeviceUnit::put_sample(const fetch::PlacedExpert& place) {
-  sample_ = fetch::DeviceView::in(store_.spare_buffer(0), place);
+  sample_ = store_.spare_view(0, place);
   copy_to(device_.link(), sample_, place).wait();
 }
 
 Event DeviceUnit::copy_sample(const fetch::PlacedExpert& place) {
-  return copy_to(device_.link(), fetch::DeviceView::in(store_.spare_buffer(1), place), place);
+  return copy_to(device_.link(), store_.spare_view(1, place), place);
 }
 
 Event DeviceUnit::copy_little() {

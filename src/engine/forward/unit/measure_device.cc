@@ -73,21 +73,25 @@ class Load {
 
 class Measurement {
  public:
-  Measurement(const MeasureTools& tools, DeviceUnit& unit, bool packed, const MeasureOptions& options)
-      : tools_(tools), unit_(unit), options_(options), samples_(tools, 0), packed_(packed) {
+  Measurement(const MeasureTools& tools, DeviceUnit& unit, std::string_view view,
+              const MeasureOptions& options)
+      : tools_(tools), unit_(unit), options_(options), samples_(tools, 0), view_(view) {
     std::mt19937_64 random(options.seed);
     samples_.choose(random);
     samples_.read(SampleRead::kBoth);
-    if (!packed) samples_.decode();
-    place_ = samples_.place(samples_.all()[0], packed);
+    const bool words = view == kWordsView;
+    if (words) samples_.decode();
+    place_ = samples_.place(samples_.all()[0], !words);
+    if (view == kMsbView) place_.memory.rest = nullptr;
     unit_.put_sample(place_);
   }
 
   DeviceProfile run(const std::string& name) {
     DeviceProfile profile;
     profile.device = name;
-    profile.view = std::string(packed_ ? kPackedView : kWordsView);
+    profile.view = std::string(view_);
     profile.expert = place_.bytes();
+    if (profile.in_slices()) profile.lsb = place_.layout->rest.bytes;
     profile.row = tools_.model.config.hidden * sizeof(float);
     profile.idle = link({});
     profile.busy = link(on_host_);
@@ -153,7 +157,7 @@ class Measurement {
   DeviceUnit& unit_;
   const MeasureOptions& options_;
   ExpertSamples samples_;
-  const bool packed_;
+  const std::string_view view_;
   fetch::PlacedExpert place_;
   const std::function<void()> on_host_ = [this] { compute_on_host(1); };
 };
@@ -161,10 +165,10 @@ class Measurement {
 }  // namespace
 
 DeviceProfile measure_device(const MeasureTools& tools, DeviceUnit& unit, const std::string& name,
-                             bool packed, const MeasureOptions& options) {
+                             std::string_view view, const MeasureOptions& options) {
   SLUICE_CHECK(options.repeats >= 1 && !tools.model.experts.empty());
   fill_sample_inputs(tools, 1);
-  return Measurement(tools, unit, packed, options).run(name);
+  return Measurement(tools, unit, view, options).run(name);
 }
 
 }  // namespace sluice::engine

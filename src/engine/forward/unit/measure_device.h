@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "engine/forward/measure_profile.h"
 #include "engine/plan/device_profile.h"
@@ -11,11 +12,11 @@ namespace sluice::engine {
 
 class DeviceUnit;  // engine/forward/unit/device_unit.h
 
-// `name`: of the device, with all that its costs depend on. `packed`: experts cross the link so, and both
-// units compute from that; else from words. No event runs, and none has run. Charges one
+// `name`: of the device, with all that its costs depend on. `view`: how experts cross the link, one of
+// device_profile.h; both units compute from that. No event runs, and none has run. Charges one
 // expert to the host's `staging`. REQUIRES: a model with experts. Error(kIo), (kCorrupt), (kBudget);
 // Error(kInterrupted).
 DeviceProfile measure_device(const MeasureTools& tools, DeviceUnit& unit, const std::string& name,
-                             bool packed, const MeasureOptions& options);
+                             std::string_view view, const MeasureOptions& options);
 
 }  // namespace sluice::engine
