@@ -42,11 +42,11 @@ void QueueStream::enqueue(Operation operation) {
 }
 
 void QueueStream::wait(const Event& event) {
-  auto done_at = std::make_shared<Clock::Time>(0);
+  auto done_at = std::make_shared<std::optional<Clock::Time>>();
   push(Waiting{event, done_at});
   event.on_done([wake = wake_, done_at](const std::optional<Error>&) {
     {
-      // Also so that the thread cannot have looked at the event and not yet gone to sleep.
+      // Also so that the thread cannot have looked at the time and not yet gone to sleep.
       const std::lock_guard lock(wake->mutex);
       if (wake->clock == nullptr) return;
       *done_at = wake->clock->now();
@@ -76,7 +76,7 @@ void QueueStream::synchronize() {
 bool QueueStream::can_go_on() const {
   if (queue_.empty()) return false;
   const Waiting* const waiting = std::get_if<Waiting>(&queue_.front());
-  return waiting == nullptr || error_ || waiting->event.done() || health_.is_lost();
+  return waiting == nullptr || error_ || *waiting->done_at || health_.is_lost();
 }
 
 void QueueStream::run() {
@@ -88,7 +88,7 @@ void QueueStream::run() {
     Item item = std::move(queue_.front());
     queue_.pop_front();
     if (const Waiting* const waiting = std::get_if<Waiting>(&item))
-      ready_ = std::max(ready_, *waiting->done_at);
+      ready_ = std::max(ready_, waiting->done_at->value_or(ready_));
     lock.unlock();
     process(item);
     lock.lock();

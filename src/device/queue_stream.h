@@ -49,7 +49,8 @@ class QueueStream final : public Stream {
   };
   struct Waiting {
     Event event;
-    std::shared_ptr<Clock::Time> done_at;  // shared with the event's hook
+    // None until this stream's hook of the event has run. Shared with that hook.
+    std::shared_ptr<std::optional<Clock::Time>> done_at;
   };
   using Item = std::variant<Work, Waiting, Signal>;
 

@@ -2,11 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <thread>
 #include <vector>
 
 #include "base/error_of.h"
 #include "device/emulated/device_testing.h"
+#include "device/fake_clock.h"
+#include "device/host_memory.h"
+#include "device/queue_stream.h"
 
 namespace sluice::device {
 namespace {
@@ -130,6 +134,28 @@ TEST_P(StreamTest, OperationsReachMemoryAndThePool) {
   stream().synchronize();
   const std::vector<std::byte> bytes = content(block);
   for (std::size_t i = 0; i < 1000; ++i) EXPECT_EQ(bytes[i], static_cast<std::byte>(i));
+}
+
+// An event is done a moment before the hooks on it run: the stream must not go on without the time of its own.
+TEST(QueueStream, WhatWaitsForAnEventIsReadyWhenTheEventIsDone) {
+  testing::FakeClock clock;
+  Arithmetic arithmetic(clock);
+  arithmetic.bytes_per_s = 1000;
+  Health health;
+  Accountant accountant(kMiB);
+  HostMemory memory(accountant);
+  QueueStream stream(memory, arithmetic, health);
+  Signal signal;
+  signal.event().on_done([&](const auto&) {
+    clock.advance(std::chrono::seconds(1));
+    stream.enqueue({[](const Access&) {}});                      // wakes the stream
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // in which it has not been told
+  });
+  stream.wait(signal.event());
+  stream.enqueue({[](const Access&) {}, {{.bytes = 1000}}});
+  signal.complete();
+  stream.synchronize();
+  EXPECT_EQ(arithmetic.pacer.end(), std::chrono::seconds(2));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, StreamTest, testing::kDevices, testing::device_name);
