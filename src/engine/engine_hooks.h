@@ -39,7 +39,7 @@ struct SecondUnit {
   std::function<std::unique_ptr<experts::Prefetch>()> make_prefetch = {};
   std::uint32_t prefetch_size = 0;                    // the most experts of a layer that are copied ahead
   experts::Tiers tiers = experts::Tiers::kInclusive;  // kExclusive with caches alone
-  // Of experts in slices: what a slot has room for.
+  // What a slot has room for, where experts are in slices.
   experts::Parts slot_slices = experts::Part::kMsb | experts::Part::kLsb;
 
   // Adds what decides about it to the host's policies.

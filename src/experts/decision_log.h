@@ -69,8 +69,8 @@ void append_decision(std::string& log, std::uint64_t event, std::uint32_t layer,
 
 // A whole decision: the line above and, where there is a device, behind it and before its end:
 // " device ID,ID" are the experts that it computes, in that order: "ID" from a slot, "ID*" from a prefetch,
-// "ID+" from the host into a slot, "ID-" from the host through a buffer; for slices the view follows, as above.
-// "drop LAYER/ID" leave its cache, and "bring LAYER/ID" come in as updates.
+// "ID+" from the host into a slot, "ID-" from the host through a buffer; for slices the view follows, as
+// above. "drop LAYER/ID" leave its cache, and "bring LAYER/ID" come in as updates.
 void append_decision(std::string& log, std::uint64_t event, std::uint32_t layer,
                      const LayerDecision& decision);
 // "start LAYER/ID,…": what the device's cache begins with; nothing if it begins empty.

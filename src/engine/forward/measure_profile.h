@@ -52,7 +52,8 @@ struct MeasureTools {
 // Numbers of tokens that experts are computed for: 1, 2, 4 … as far as the workspace holds them.
 std::vector<std::uint32_t> measured_token_counts(const MeasureTools& tools);
 
-// Experts in slices have none of the costs of reading and decoding. Error(kBudget) if not even one expert fits; Error(kIo), (kCorrupt).
+// Experts in slices have none of the costs of reading and decoding. Error(kBudget) if not even one expert
+// fits; Error(kIo), (kCorrupt).
 Profile measure_profile(const MeasureTools& tools, const ProfiledMachine& machine,
                         const MeasureOptions& options);
 

@@ -1,5 +1,5 @@
-// Experts in slices on a device: each slice crosses the link when a use needs it, an LSB stays where slots have
-// room for it, and a copy that fails fails its event alone.
+// Experts in slices on a device: each slice crosses the link when a use needs it, an LSB stays where slots
+// have room for it, and a copy that fails fails its event alone.
 #include <gtest/gtest.h>
 
 #include <algorithm>
