@@ -79,7 +79,7 @@ const std::vector<SmoeSystem>& smoe_host_ladder() {
 }
 
 const std::vector<SmoeSystem>& smoe_baselines() {
-  static const std::vector<SmoeSystem> systems = {{"s-llamacpp", "s-llamacpp"},
+  static const std::vector<SmoeSystem> systems = {{"s-llamacpp", "s-llamacpp", {}, true},
                                                   {"s-deepspeed", "s-deepspeed"},
                                                   {"s-moe-infinity", "s-moe-infinity"},
                                                   {"hybrimoe", "hybrimoe"}};

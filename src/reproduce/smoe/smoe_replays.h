@@ -22,6 +22,7 @@ struct SmoeSystem {
   experts::NamedPreset preset;
   // In decode steps, instead of the preset's; prompts are loaded all the same, as the paper does.
   experts::Named<experts::PlacementPolicy> placement = {};
+  bool is_llamacpp = false;  // no baseline where SmoeSetting::has_llamacpp is false
 };
 // The rungs of figure 16, in order: what is missing is loaded; and, but for the last one, which says itself,
 // the host computes it (SPEC §10, G16).

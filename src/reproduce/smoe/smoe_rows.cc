@@ -60,7 +60,7 @@ class Rows {
   const SmoeCell& best_baseline(const SmoePlace& place, std::uint32_t batch, Figure of, bool least) const {
     const SmoeCell* best = nullptr;
     for (const SmoeSystem& system : smoe_baselines()) {
-      if (system.name == "s-llamacpp" && !place.setting->has_llamacpp) continue;
+      if (system.is_llamacpp && !place.setting->has_llamacpp) continue;
       const SmoeCell& one = cell(place, system.name, batch);
       if (best == nullptr || ((one.*of)() < (best->*of)()) == least) best = &one;
     }
