@@ -136,7 +136,8 @@ TEST_P(StreamTest, OperationsReachMemoryAndThePool) {
   for (std::size_t i = 0; i < 1000; ++i) EXPECT_EQ(bytes[i], static_cast<std::byte>(i));
 }
 
-// An event is done a moment before the hooks on it run: the stream must not go on without the time of its own.
+// An event is done a moment before the hooks on it run: the stream must not go on without the time of its
+// own.
 TEST(QueueStream, WhatWaitsForAnEventIsReadyWhenTheEventIsDone) {
   testing::FakeClock clock;
   Arithmetic arithmetic(clock);

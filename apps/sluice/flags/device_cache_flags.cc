@@ -5,8 +5,8 @@
 
 #include "base/error.h"
 #include "base/setting.h"
-#include "command.h"
 #include "experts/registry.h"
+#include "flags/command_line.h"
 #include "flags/number_range.h"
 
 namespace sluice::app {

@@ -51,7 +51,7 @@ struct Q3K {
   }
 };
 
-// Of Q4_K and Q5_K: six bits each for the scale and the minimum of a sub-block of 32.
+// Q4_K and Q5_K have six bits each for the scale and the minimum of a sub-block of 32.
 struct ScaleAndMinimum {
   float scale, minimum;
 };

@@ -1,5 +1,5 @@
-// Reads any bytes as a calibration of slices, as one of SMoE's router and as a profile: either one that is written as it was read, with complete
-// contracts, or an Error.
+// Reads any bytes as a calibration of slices, as one of SMoE's router and as a profile: either one that is
+// written as it was read, with complete contracts, or an Error.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

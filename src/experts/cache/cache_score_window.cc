@@ -2,9 +2,9 @@
 // the last iterations leaves; if all are needed, what was read is used and dropped. A prompt is one
 // iteration, whatever its chunks, and prompts of a shared step are one. Scores are of all N experts, selected
 // or not. One cache for several layers compares the means of all of them. On a device that computes only some
-// of the chosen experts it also takes in, while the link is idle, the one of the others with the highest mean,
-// if that exceeds the mean of the one that leaves (Admit::kIdle). SMoE (arXiv 2508.18983 §5.3); SPEC §2.4,
-// §10 (G5).
+// of the chosen experts it also takes in, while the link is idle, the one of the others with the highest
+// mean, if that exceeds the mean of the one that leaves (Admit::kIdle). SMoE (arXiv 2508.18983 §5.3);
+// SPEC §2.4, §10 (G5).
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -108,8 +108,8 @@ class ScoreWindowCache final : public Cache {
     std::ranges::sort(leavers_);
   }
 
-  // Of the layer's experts that some token chose, that are computed elsewhere, and that are not here: the one
-  // with the highest mean, then with the lowest id.
+  // The expert with the highest mean, then with the lowest id, of those that some token chose, that are
+  // computed elsewhere, and that are not here.
   std::optional<ExpertId> best_elsewhere(const StepReport& report) {
     std::optional<ExpertId> best;
     for (std::size_t e = 0; e < report.place.layer_tokens.size(); ++e) {

@@ -55,7 +55,7 @@ class Plain {
  public:
   explicit Plain(std::uint32_t iterations) : iterations_(iterations) {}
 
-  // Of those that other units compute the best comes in; says which, and what leaves for it.
+  // The best of those that other units compute comes in; says which, and what leaves for it.
   std::vector<ExpertId> take_idle(const Event& event, const std::vector<ExpertId>& elsewhere) {
     std::vector<ExpertId> all;
     for (const ExpertId id : elsewhere)
