@@ -8,13 +8,13 @@
 #include "base/error.h"
 #include "base/setting.h"
 #include "reproduce/paper_replay.h"
+#include "reproduce/zipmoe/zipmoe_systems.h"
 #include "trace/routing_trace.h"
 
 namespace sluice::reproduce {
 namespace {
 
 constexpr const char* kBaselines[] = {"z-accelerate", "z-deepspeed", "z-moe-infinity"};
-constexpr const char* kPlanned = "z-C+P";
 constexpr double kBudgets[] = {10e9, 20e9};    // SPEC §6.1, "Settings"
 constexpr double kServer = 32e9, kEdge = 2e9;  // bytes a second: PCIe, and the motivation's SSD
 // The most tokens of a trace. Orders of large batches are searched anew in every layer, some milliseconds
@@ -30,9 +30,9 @@ struct Half {
   std::size_t longest_output = 0;
 };
 
-std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
+std::string stall_text(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
-std::string range(const std::vector<double>& values, double factor, const char* unit) {
+std::string from_to(const std::vector<double>& values, double factor, const char* unit) {
   const auto [low, high] = std::ranges::minmax(values);
   return fmt::format("{:.2f} to {:.2f}{}", low * factor, high * factor, unit);
 }
@@ -84,7 +84,7 @@ class HalfReplay {
 
   std::string stall() {
     const auto share = [&](double disk) {
-      return percent(run("Z-F1", "z-accelerate", kBudgets[0], 1, SIZE_MAX, disk).stall_share);
+      return stall_text(run("Z-F1", "z-accelerate", kBudgets[0], 1, SIZE_MAX, disk).stall_share);
     };
     return share(kServer) + " to " + share(kEdge);
   }
@@ -99,7 +99,7 @@ class HalfReplay {
         ttft.push_back(1 - planned.ttft_s / other.ttft_s);
       }
     }
-    return range(tpot, 100, " %") + " / " + range(ttft, 100, " %");
+    return from_to(tpot, 100, " %") + " / " + from_to(ttft, 100, " %");
   }
 
   std::string gains() {
@@ -109,7 +109,7 @@ class HalfReplay {
       std::vector<double> values;
       for (const char* baseline : kBaselines)
         values.push_back(planned / run("Z-F8", baseline, kBudgets[1], batch).tok_s);
-      text += fmt::format("{}B={}: {}", text.empty() ? "" : ", ", batch, range(values, 1, "×"));
+      text += fmt::format("{}B={}: {}", text.empty() ? "" : ", ", batch, from_to(values, 1, "×"));
     }
     return text;
   }
@@ -122,7 +122,7 @@ class HalfReplay {
       std::vector<double> values;
       for (const char* baseline : kBaselines)
         values.push_back(run("Z-F9", baseline, kBudgets[1], 1, output).e2e_s / planned);
-      text += fmt::format("{}{} tokens: {}", text.empty() ? "" : ", ", output, range(values, 1, "×"));
+      text += fmt::format("{}{} tokens: {}", text.empty() ? "" : ", ", output, from_to(values, 1, "×"));
     }
     return text;
   }
