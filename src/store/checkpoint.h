@@ -1,6 +1,6 @@
-// A checkpoint as the engine reads it: named tensors, and the place of each piece of their bytes. Two kinds
-// behind one interface: a Hugging Face directory (every piece raw, unaligned, no checksums) and a packed
-// store.
+// A checkpoint as the engine reads it: named tensors, and the place of each piece of their bytes. Three kinds
+// behind one interface: a Hugging Face directory and a GGUF file (every piece raw, unaligned, no checksums),
+// and a packed store.
 #pragma once
 
 #include <array>
@@ -18,6 +18,8 @@
 #include "codec/slices/slice_cells.h"
 
 namespace sluice::store {
+
+struct GgufHeader;  // store/source/gguf.h
 
 struct TensorInfo {
   std::string name;
@@ -111,6 +113,9 @@ class Checkpoint {
   // compares the file with its SHA-256: Error(kCorrupt).
   virtual std::optional<std::string> find_file(std::string_view relative) const = 0;
   virtual std::string files_directory() const = 0;  // where those files lie
+  // The keys of a GGUF file, which describe the model in place of such files; read anew at each call, since
+  // vocabularies are large. Null: the checkpoint is none.
+  virtual std::shared_ptr<const GgufHeader> gguf() const { return nullptr; }
   // In a store, compares all files that describe the model (.json, .txt, .model) with their SHA-256:
   // Error(kCorrupt). Call it before reading them in another way than by find_file().
   virtual void check_files() const = 0;
