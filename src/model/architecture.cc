@@ -92,6 +92,10 @@ std::string_view role_name(Role role) {
       return "kv_down_norm";
     case Role::kKvUp:
       return "kv_up";
+    case Role::kKeyUp:
+      return "key_up";
+    case Role::kValueUp:
+      return "value_up";
     case Role::kMlpGate:
       return "mlp_gate";
     case Role::kMlpUp:

@@ -3,116 +3,21 @@
 #include <filesystem>
 #include <optional>
 #include <system_error>
-#include <unordered_map>
 #include <utility>
 
 #include "base/error.h"
 #include "model/architecture.h"
+#include "model/describe_gguf.h"
+#include "model/inventory.h"
 
 namespace sluice::model {
 namespace {
-
-using Shape = std::vector<std::uint64_t>;
-
-std::string shape_text(const Shape& shape) {
-  std::string text = "[";
-  for (const std::uint64_t dim : shape) text.append(text.size() > 1 ? ", " : "").append(std::to_string(dim));
-  return text + "]";
-}
-
-std::uint64_t elements(const Shape& shape) {  // tensor_table has checked the product
-  std::uint64_t product = 1;
-  for (const std::uint64_t dim : shape) product *= dim;
-  return product;
-}
 
 // "model.layers.3.mlp.experts.7.up_proj.weight" -> "model.layers.3.mlp.experts"
 std::string_view experts_prefix(std::string_view name) {
   constexpr std::string_view kExperts = ".experts";
   return name.substr(0, name.find(kExperts) + kExperts.size());
 }
-
-// The tensors of a checkpoint by name, with marks for those that were asked for.
-class Inventory {
- public:
-  explicit Inventory(const store::Checkpoint& checkpoint)
-      : path_(checkpoint.path()), tensors_(checkpoint.tensors()), used_(tensors_.size(), false) {
-    index_.reserve(tensors_.size());
-    for (std::size_t i = 0; i < tensors_.size(); ++i) index_.emplace(tensors_[i].name, i);
-  }
-
-  bool has(std::string_view name) const { return index_.contains(name); }
-
-  // Requires the tensor with this shape and a type that can be computed with.
-  void take(std::string_view name, const Shape& shape) {
-    const auto found = index_.find(name);
-    if (found == index_.end()) {
-      throw error(ErrorKind::kInvalid, "tensor is missing", name)
-          .expected(shape_text(shape))
-          .found("no such tensor")
-          .fix("download all weight files, and the config.json that belongs to them");
-    }
-    const store::TensorInfo& tensor = tensors_[found->second];
-    if (tensor.shape != shape) {
-      throw error(ErrorKind::kInvalid, "tensor has a shape that config.json does not give it", name)
-          .expected(shape_text(shape))
-          .found(shape_text(tensor.shape))
-          .fix("download the config.json that belongs to these weights");
-    }
-    if (tensor.format != nullptr) {
-      check_format(tensor);
-    } else if (tensor.dtype != DType::kBF16 && tensor.dtype != DType::kF16 && tensor.dtype != DType::kF32) {
-      throw error(ErrorKind::kUnsupported, "tensor has a type that is not computed with", name)
-          .expected("BF16, F16 or F32")
-          .found(dtype_name(tensor.dtype))
-          .fix("use an unquantised version of this model");
-    }
-    used_[found->second] = true;
-  }
-
-  // Requires that the matrices of the tensor can be stored in its format.
-  void check_format(const store::TensorInfo& tensor) const {
-    const codec::MatrixFormat& format = *tensor.format;
-    const std::uint64_t columns = tensor.shape.empty() ? 1 : tensor.shape.back();
-    const std::uint64_t rows = tensor.shape.size() < 2 ? 1 : tensor.shape[tensor.shape.size() - 2];
-    if (format.input && format.fits({rows, columns})) return;
-    throw error(ErrorKind::kUnsupported, "tensor has a format that is not computed with in this shape",
-                tensor.name)
-        .expected("rows and columns in whole blocks of " + std::to_string(format.block.rows) + " by " +
-                  std::to_string(format.block.columns))
-        .found(std::string(format.name) + ", " + tensor.shape_text())
-        .fix("use an unquantised version of this model");
-  }
-
-  // Names of the tensors that nobody took; Error for a tensor that the architecture does not know either.
-  std::vector<std::string> leave(const Architecture& architecture, const ModelConfig& config) const {
-    std::vector<std::string> ignored;
-    for (std::size_t i = 0; i < tensors_.size(); ++i) {
-      if (used_[i]) continue;
-      if (!architecture.carries(config, tensors_[i].name)) {
-        throw error(ErrorKind::kInvalid, "tensor is not one of this architecture", tensors_[i].name)
-            .expected("only tensors of " + config.model_type + " with " + std::to_string(config.layers) +
-                      " layers")
-            .found(shape_text(tensors_[i].shape))
-            .fix("compare config.json with the weight files");
-      }
-      ignored.push_back(tensors_[i].name);
-    }
-    return ignored;
-  }
-
- private:
-  Error error(ErrorKind kind, std::string_view message, std::string_view tensor) const {
-    Error error(kind, message);
-    error.in(path_ + ": " + std::string(tensor));
-    return error;
-  }
-
-  const std::string& path_;
-  const std::vector<store::TensorInfo>& tensors_;
-  std::vector<bool> used_;
-  std::unordered_map<std::string_view, std::size_t> index_;
-};
 
 // A router has one of three names; exports of Mixtral use both the first and the second.
 std::string router_name(const Inventory& inventory, const TensorSpec& spec) {
@@ -204,6 +109,7 @@ GenerationConfig read_generation_config(const store::Checkpoint& checkpoint, Mod
 }  // namespace
 
 Model describe_model(const store::Checkpoint& checkpoint) {
+  if (const auto header = checkpoint.gguf()) return describe_gguf(checkpoint, *header);
   Model model;
   model.config = read_config(checkpoint);
   model.generation = read_generation_config(checkpoint, model.config);
@@ -211,7 +117,7 @@ Model describe_model(const store::Checkpoint& checkpoint) {
   const Architecture& architecture = find_architecture(config.model_type, checkpoint.path());
   std::vector<TensorSpec> table = architecture.tensors(config);
 
-  Inventory inventory(checkpoint);
+  Inventory inventory(checkpoint, {.name = "config.json"});
   model.experts.reserve(std::size_t{config.moe.experts} * config.sparse_layers());
   std::uint32_t sparse_index = 0;
   for (std::size_t i = 0; i < table.size();) {
@@ -236,7 +142,8 @@ Model describe_model(const store::Checkpoint& checkpoint) {
     }
     ++sparse_index;
   }
-  model.ignored = inventory.leave(architecture, config);
+  model.ignored =
+      inventory.leave(config, [&](std::string_view name) { return architecture.carries(config, name); });
   return model;
 }
 

@@ -9,6 +9,7 @@
 #include "store/format.h"
 #include "store/source/directory_checkpoint.h"
 #include "store/source/gguf.h"
+#include "store/source/gguf_checkpoint.h"
 #include "store/source/store_checkpoint.h"
 
 namespace sluice::store {
@@ -32,12 +33,7 @@ void refuse_misnamed_model(const std::string& path) {
 }  // namespace
 
 std::unique_ptr<Checkpoint> open_checkpoint(const std::string& path) {
-  if (looks_like_gguf(path))
-    throw Error(ErrorKind::kUnsupported, "GGUF files can be shown, and not be run yet")
-        .in(path)
-        .expected("a model as Hugging Face publishes it, or a packed store of one")
-        .found("a GGUF file")
-        .fix("download the model's safetensors; sluice inspect shows what this file holds");
+  if (looks_like_gguf(path)) return open_gguf(path);
   if (!looks_like_store(path)) return open_directory(path);
   refuse_misnamed_model(path);
   return open_store_checkpoint(path);

@@ -8,7 +8,7 @@
 
 namespace sluice::store {
 
-// `path` is a Hugging Face directory or a NAME.sluice store. Error(kNotFound), (kInvalid), (kUnsupported),
+// `path` is a Hugging Face directory, a GGUF file (of several parts the first) or a NAME.sluice store. Error(kNotFound), (kInvalid), (kUnsupported),
 // (kCorrupt).
 std::unique_ptr<Checkpoint> open_checkpoint(const std::string& path);
 
