@@ -192,11 +192,14 @@ MatrixRef word_matrix(const std::byte* data, DType dtype, std::uint64_t rows, st
 }
 
 MatrixRef rows_of(const MatrixRef& matrix, std::uint64_t first, std::uint64_t count) {
-  SLUICE_CHECK(!matrix.empty() && matrix.format->words && first + count <= matrix.shape.rows,
+  SLUICE_CHECK(!matrix.empty() && matrix.format->fixed_size() && matrix.format->block.rows == 1 &&
+                   first + count <= matrix.shape.rows,
                std::to_string(first));
   MatrixRef rows = matrix;
   rows.shape.rows = count;
-  rows.planes[0] = matrix.planes[0] + matrix.format->plane_bytes({first, matrix.shape.columns}, 0);
+  for (std::size_t plane = 0; plane < matrix.format->plane_count(); ++plane)
+    rows.planes[plane] =
+        matrix.planes[plane] + matrix.format->plane_bytes({first, matrix.shape.columns}, plane);
   return rows;
 }
 

@@ -126,7 +126,7 @@ const MatrixFormat& slices_format(SliceBits bits);
 
 // A matrix of words in host memory, rows contiguous. REQUIRES: BF16, F16 or F32.
 MatrixRef word_matrix(const std::byte* data, DType dtype, std::uint64_t rows, std::uint64_t columns);
-// Rows [first, first + count) of a matrix of words.
+// Rows [first, first + count) of a matrix whose rows share no block, and whose length follows from its shape.
 MatrixRef rows_of(const MatrixRef& matrix, std::uint64_t first, std::uint64_t count);
 // Slices in host memory as a reference, and back.
 MatrixRef sliced_ref(const SlicedView& slices, SliceView view);

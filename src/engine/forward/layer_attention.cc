@@ -182,22 +182,47 @@ void LayerRun::project_mla() {
   rotate(RopeForm::kInterleaved, w_.k + rank, 1, dims_.key_dim);
 }
 
+// kv_b_proj holds, head after head, nope rows that make keys from c_kv, and value rows that make values. The
+// nope part of a key meets the query as (W q)·c_kv, so W is applied to the query and the cache stays
+// compressed; values are made once, from the attended c_kv. Some files hold W and the value rows apart.
+void LayerRun::query_to_latent(std::size_t head) {
+  const model::AttentionConfig& attention = config_.attention;
+  const std::size_t rank = attention.kv_lora_rank, nope = attention.nope_dim;
+  const Floats q = w_.q + head * dims_.query_dim, latent = w_.latent_q + head * dims_.key_dim;
+  const std::size_t q_stride = dims_.heads * dims_.query_dim, latent_stride = dims_.heads * dims_.key_dim;
+  if (weights_.has(Role::kKeyUp, layer_index())) {
+    ops_.run(
+        op::Project{.x = q,
+                    .tokens = tokens_,
+                    .x_stride = q_stride,
+                    .weight = codec::rows_of(weights_.matrix(Role::kKeyUp, layer_index()), head * rank, rank),
+                    .arranged = w_.latent_arranged,
+                    .y = latent,
+                    .y_stride = latent_stride});
+    return;
+  }
+  const MatrixRef& up = weights_.words(Role::kKvUp, layer_index());
+  ops_.run(op::MatmulTransposed{.x = q,
+                                .tokens = tokens_,
+                                .x_stride = q_stride,
+                                .weight = codec::rows_of(up, head * (nope + attention.value_dim), nope),
+                                .y = latent,
+                                .y_stride = latent_stride});
+}
+
+MatrixRef LayerRun::value_rows(std::size_t head) const {
+  const std::size_t nope = config_.attention.nope_dim, value = dims_.value_dim;
+  if (weights_.has(Role::kValueUp, layer_index()))
+    return codec::rows_of(weights_.matrix(Role::kValueUp, layer_index()), head * value, value);
+  return codec::rows_of(weights_.words(Role::kKvUp, layer_index()), head * (nope + value) + nope, value);
+}
+
 void LayerRun::attend_mla() {
-  // kv_b_proj holds, head after head, nope rows that make keys from c_kv, and value rows that make values.
-  // The nope part of a key meets the query as (W q)·c_kv, so W is applied to the query and the cache stays
-  // compressed; values are made once, from the attended c_kv.
   const model::AttentionConfig& attention = config_.attention;
   const std::size_t rank = attention.kv_lora_rank, nope = attention.nope_dim, rotary = attention.rope_dim;
   const std::size_t heads = dims_.heads, value = dims_.value_dim;
-  const MatrixRef& up = weights_.words(Role::kKvUp, layer_index());
   write_cache_rows();
-  for (std::size_t h = 0; h < heads; ++h)
-    ops_.run(op::MatmulTransposed{.x = w_.q + h * dims_.query_dim,
-                                  .tokens = tokens_,
-                                  .x_stride = heads * dims_.query_dim,
-                                  .weight = codec::rows_of(up, h * (nope + value), nope),
-                                  .y = w_.latent_q + h * dims_.key_dim,
-                                  .y_stride = heads * dims_.key_dim});
+  for (std::size_t h = 0; h < heads; ++h) query_to_latent(h);
   ops_.run(op::CopyRows{.from = w_.q + nope,
                         .rows = tokens_ * heads,
                         .columns = rotary,
@@ -209,7 +234,7 @@ void LayerRun::attend_mla() {
     ops_.run(op::Project{.x = w_.latent_out + h * rank,
                          .tokens = tokens_,
                          .x_stride = heads * rank,
-                         .weight = codec::rows_of(up, h * (nope + value) + nope, value),
+                         .weight = value_rows(h),
                          .arranged = w_.latent_arranged,
                          .y = w_.attended + h * value,
                          .y_stride = heads * value});

@@ -79,6 +79,8 @@ class LayerRun {
   // y = RMSNorm(x) of `rows` rows, which lie `stride` apart in both.
   void norm_rows(kernels::Floats x, std::size_t rows, std::size_t columns, std::size_t stride,
                  const kernels::Vector& weight, float eps, kernels::Floats y);
+  void query_to_latent(std::size_t head);               // MLA: the nope part of one head's queries
+  codec::MatrixRef value_rows(std::size_t head) const;  // MLA: what makes one head's values
   void rotate(kernels::RopeForm form, kernels::Floats x, std::size_t heads, std::size_t head_stride);
   void copy(kernels::Floats from, kernels::Floats to);  // streams of the step
   // The span's rows of x to the cache.

@@ -76,7 +76,10 @@ void lay_out_attention(const model::ModelConfig& config, const WorkspaceShape& s
   w.v = layout.unit(t * (mla ? rank : dims.kv_heads * dims.value_dim));
   w.latent_q = layout.unit(mla ? t * dims.heads * dims.key_dim : 0);
   w.latent_out = layout.unit(mla ? t * dims.heads * dims.cache_value_dim : 0);
-  w.latent_arranged = layout.unit(mla ? t * arranged_floats(dims.cache_value_dim) : 0);
+  w.latent_arranged =
+      layout.unit(mla ? t * largest_row(shape.dense, std::max<std::size_t>(dims.cache_value_dim,
+                                                                           config.attention.nope_dim))
+                      : 0);
   w.attended = layout.unit(t * dims.heads * dims.value_dim);
   layout.both(t * config.attention.rope.dims / 2, w.cos, w.host.cos);
   layout.both(t * config.attention.rope.dims / 2, w.sin, w.host.sin);

@@ -82,7 +82,7 @@ struct Workspace {
   kernels::Floats v;           // (T, G, head_dim); MLA: (T, q_lora)
   kernels::Floats latent_q;    // MLA: (T, H, kv_lora + rope)
   kernels::Floats latent_out;  // MLA: (T, H, kv_lora)
-  kernels::Floats latent_arranged;  // MLA: (T, af(kv_lora)) one head of latent_out
+  kernels::Floats latent_arranged;  // MLA: (T, af(kv_lora or nope)) one head of latent_out, or of q
   kernels::Floats attended;         // (T, H, value dim)
   kernels::Floats cos;              // (T, rope half)
   kernels::Floats sin;              // (T, rope half)

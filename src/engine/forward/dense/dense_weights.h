@@ -39,6 +39,7 @@ class DenseWeights {
 
   // A matrix for products. A bug of ours if the architecture has no such tensor.
   const codec::MatrixRef& matrix(model::Role role, std::int32_t layer = -1) const;
+  bool has(model::Role role, std::int32_t layer = -1) const { return matrices_.contains({role, layer}); }
   // The words of a role that always is in words: the embedding (unless it is in codes of 8 bits), routers,
   // relative biases, and the matrix that absorbed MLA multiplies transposed.
   const codec::MatrixRef& words(model::Role role, std::int32_t layer = -1) const;
