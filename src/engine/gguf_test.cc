@@ -1,0 +1,277 @@
+// Models in GGUF files: the logits of the same words in a published directory, and of quantised matrices those of
+// their numbers as fp32 words, at every budget and in parts.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "base/error_of.h"
+#include "base/files/scratch_directory.h"
+#include "base/machine/thread_pool.h"
+#include "engine/engine.h"
+#include "engine/plan/memory_plan.h"
+#include "engine/run_report.h"
+#include "fetch/memory/expert_store.h"
+#include "model/gguf_fixture.h"
+#include "model/golden_models.h"
+#include "model/synth.h"
+#include "store/source/open_checkpoint.h"
+
+namespace sluice::engine {
+namespace {
+
+using model::testing::GgufModel;
+using ::testing::HasSubstr;
+
+const std::vector<tokenizer::TokenId> kTokens = {5, 17, 200, 33, 41, 8, 97, 150, 2, 61, 77, 120, 9};
+
+EngineOptions small_options() {
+  EngineOptions options;
+  options.memory = 256 * kMiB;
+  options.threads = 2;
+  options.math = Math::kF32;
+  options.positions = 32;
+  options.fetch.io = fetch::IoMode::kBuffered;
+  return options;
+}
+
+struct Ran {
+  std::vector<float> logits;
+  Bytes minimum = 0;
+  std::uint64_t reads = 0;
+};
+Ran run(const std::string& path, const EngineOptions& options) {
+  const auto checkpoint = store::open_checkpoint(path);
+  const model::Model model = model::describe_model(*checkpoint);
+  Engine engine(*checkpoint, model, resolve(options, *checkpoint, model), 4);
+  const auto sequence = engine.new_sequence();
+  Ran ran;
+  engine.prefill(*sequence, kTokens,
+                 {[](std::size_t) { return true; },
+                  [&](std::size_t, std::span<const float> row) {
+                    ran.logits.insert(ran.logits.end(), row.begin(), row.end());
+                  }});
+  ran.minimum = engine.report().memory.minimum;
+  ran.reads = engine.report().experts.counters().demand_reads;
+  return ran;
+}
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+// Models whose configuration a GGUF file can say. MLA computes with the transposed matrix there, in another
+// order of sums.
+struct Published {
+  std::string_view name;
+  bool same_bits = true;
+};
+void PrintTo(const Published& published, std::ostream* out) { *out << published.name; }
+
+class GgufOf : public ::testing::TestWithParam<Published> {
+ protected:
+  std::string directory() const {
+    return sluice::testing::kGoldenModels + "/" + std::string(GetParam().name);
+  }
+  const sluice::testing::ScratchDirectory scratch_;
+};
+
+TEST_P(GgufOf, HasTheLogitsOfTheDirectory) {
+  const std::string path = scratch_.path() + "/model.gguf";
+  GgufModel(directory()).write(path);
+  const std::vector<float> expected = run(directory(), small_options()).logits,
+                           found = run(path, small_options()).logits;
+  ASSERT_EQ(found.size(), expected.size());
+  if (GetParam().same_bits) {
+    EXPECT_TRUE(same_bits(found, expected));
+    return;
+  }
+  double largest = 0, worst = 0;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    largest = std::max<double>(largest, std::abs(expected[i]));
+    worst = std::max<double>(worst, std::abs(found[i] - expected[i]));
+  }
+  EXPECT_LE(worst, 1e-5 * largest);
+}
+
+TEST_P(GgufOf, ComesInParts) {
+  const GgufModel gguf(directory());
+  const std::string whole = scratch_.path() + "/model.gguf";
+  gguf.write(whole);
+  const std::string first = gguf.write_parts(scratch_.path() + "/parts", 7);
+  EXPECT_TRUE(same_bits(run(first, small_options()).logits, run(whole, small_options()).logits));
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, GgufOf,
+                         ::testing::Values(Published{"qwen2_moe_a"}, Published{"qwen3_moe_a"},
+                                           Published{"qwen3_moe_b"}, Published{"olmoe_a"},
+                                           Published{"olmoe_b"}, Published{"mixtral_a"},
+                                           Published{"mixtral_b"}, Published{"deepseek_a"},
+                                           Published{"deepseek_v2_a", false},
+                                           Published{"deepseek_v2_b", false}),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+// Widths of 256, so that every type fits.
+constexpr std::string_view kConfig =
+    R"({"model_type": "qwen3_moe", "vocab_size": 256, "hidden_size": 256, "head_dim": 32, "num_hidden_layers": 3,
+  "num_attention_heads": 8, "num_key_value_heads": 2, "intermediate_size": 256, "moe_intermediate_size": 256,
+  "num_experts": 6, "num_experts_per_tok": 2, "norm_topk_prob": true, "rope_theta": 10000.0,
+  "max_position_embeddings": 512, "bos_token_id": 1, "eos_token_id": 2})";
+
+constexpr std::string_view kTypes[] = {"Q8_0", "Q4_K", "Q6_K", "Q4_0",   "Q5_0",   "Q5_K", "Q3_K",
+                                       "Q2_K", "Q4_1", "Q5_1", "IQ4_NL", "IQ4_XS", "MXFP4"};
+
+class QuantisedGguf : public ::testing::Test {
+ protected:
+  QuantisedGguf() {
+    std::ofstream(scratch_.path() + "/config.json") << kConfig;
+    ThreadPool threads(2);
+    model::write_synth(model::plan_synth(scratch_.path() + "/config.json", {}), directory_, threads,
+                       [](Bytes) { return true; });
+  }
+
+  // Every matrix in a type, in turn: those of an expert differ, and those of layers.
+  GgufModel mixed() const {
+    GgufModel gguf(directory_);
+    std::size_t next = 0;
+    gguf.quantise(
+        [&](const std::string& name) {
+          const bool vector =
+              name.find("norm") != std::string::npos || name.find("gate_inp") != std::string::npos;
+          return vector ? std::string_view() : kTypes[next++ % std::size(kTypes)];
+        },
+        7);
+    return gguf;
+  }
+
+  const sluice::testing::ScratchDirectory scratch_;
+  const std::string directory_ = scratch_.path() + "/directory";
+};
+
+TEST_F(QuantisedGguf, EveryTypeHasTheLogitsOfItsNumbers) {
+  for (const std::string_view type : kTypes) {
+    SCOPED_TRACE(std::string(type));
+    GgufModel gguf(directory_);
+    gguf.quantise(
+        [&](const std::string& name) {
+          const bool matrix = name.find("_exps") != std::string::npos ||
+                              name.find("attn_q.") != std::string::npos || name == "output.weight" ||
+                              name == "token_embd.weight";
+          return matrix ? type : std::string_view();
+        },
+        3);
+    const std::string path = scratch_.path() + "/quantised.gguf", words = scratch_.path() + "/words.gguf";
+    gguf.write(path);
+    gguf.decoded().write(words);
+    const Ran quantised = run(path, small_options()), plain = run(words, small_options());
+    EXPECT_TRUE(same_bits(quantised.logits, plain.logits));
+    EXPECT_TRUE(std::ranges::all_of(quantised.logits, [](float logit) { return std::isfinite(logit); }));
+  }
+}
+
+TEST_F(QuantisedGguf, MixedTypesHaveTheSameBitsAtEveryBudget) {
+  const GgufModel gguf = mixed();
+  const std::string path = scratch_.path() + "/mixed.gguf", words = scratch_.path() + "/words.gguf";
+  gguf.write(path);
+  gguf.decoded().write(words);
+  const Ran expected = run(words, small_options()), whole = run(path, small_options());
+  EXPECT_TRUE(same_bits(whole.logits, expected.logits));
+  for (const Bytes more : {512 * kKiB, 900 * kKiB}) {
+    EngineOptions tight = small_options();
+    tight.memory = whole.minimum + more;
+    tight.chunk = 3;
+    const Ran found = run(path, tight);
+    EXPECT_TRUE(same_bits(found.logits, expected.logits)) << more;
+    EXPECT_GT(found.reads, whole.reads) << "some expert was read again";
+  }
+  for (const Isa isa : available_isas()) {
+    EngineOptions options = small_options();
+    options.isa = isa_name(isa);
+    options.threads = 1;
+    EXPECT_TRUE(same_bits(run(path, options).logits, expected.logits)) << isa_name(isa);
+  }
+}
+
+std::string error_of_gguf(const std::string& path) {
+  return sluice::testing::error_of([&] { run(path, small_options()); });
+}
+
+TEST_F(QuantisedGguf, WhatIsWrongIsNamed) {
+  const std::string path = scratch_.path() + "/model.gguf";
+  const auto broken = [&](const auto& change) {
+    GgufModel gguf(directory_);
+    change(gguf);
+    gguf.write(path);
+    return error_of_gguf(path);
+  };
+  const auto set = [](GgufModel& gguf, std::string_view key, store::GgufWritten value) {
+    for (auto& [name, old] : gguf.keys())
+      if (name == gguf.key(key) || name == key) {
+        old = std::move(value);
+        return;
+      }
+    gguf.keys().emplace_back(key, std::move(value));
+  };
+  EXPECT_EQ(broken([](GgufModel&) {}), "no error");
+  EXPECT_THAT(broken([&](GgufModel& g) { g.tensors().erase("blk.1.attn_q.weight"); }),
+              HasSubstr("blk.1.attn_q.weight: tensor is missing"));
+  EXPECT_THAT(
+      broken([&](GgufModel& g) { g.tensors()["blk.1.strange.weight"] = g.tensors()["output_norm.weight"]; }),
+      HasSubstr("blk.1.strange.weight: tensor is not one of this architecture"));
+  EXPECT_EQ(broken([&](GgufModel& g) { g.tensors()["v.patch.weight"] = g.tensors()["output_norm.weight"]; }),
+            "no error");
+  EXPECT_THAT(
+      broken([&](GgufModel& g) { set(g, "general.architecture", std::string("bert")); }),
+      HasSubstr("general.architecture: the key has a value that is not supported; expected one of qwen3moe"));
+  EXPECT_THAT(broken([&](GgufModel& g) { set(g, "expert_count", std::uint32_t{0}); }),
+              HasSubstr("expected a mixture of experts"));
+  EXPECT_THAT(broken([&](GgufModel& g) { set(g, "block_count", 3.5f); }), HasSubstr("block_count"));
+  EXPECT_THAT(broken([&](GgufModel& g) { set(g, "block_count", std::uint32_t{4'000'000'000}); }),
+              HasSubstr("too many layers"));
+  EXPECT_THAT(broken([&](GgufModel& g) { set(g, "block_count", std::uint32_t{4}); }), HasSubstr("blk.3."));
+  EXPECT_THAT(broken([&](GgufModel& g) { set(g, "embedding_length", std::uint32_t{128}); }),
+              HasSubstr("has another shape than by the keys of the file"));
+  EXPECT_THAT(broken([&](GgufModel& g) { set(g, "qwen3moe.final_logit_softcapping", 30.0f); }),
+              HasSubstr("final_logit_softcapping"));
+  EXPECT_THAT(broken([&](GgufModel& g) { set(g, "qwen3moe.rope.scaling.type", std::string("longrope")); }),
+              HasSubstr("expected none, linear or yarn, found \"longrope\""));
+  EXPECT_THAT(broken([&](GgufModel& g) { set(g, "qwen3moe.expert_gating_func", std::uint32_t{2}); }),
+              HasSubstr("expert_gating_func"));
+}
+
+TEST_F(QuantisedGguf, PartsMustBeThoseOfOneModel) {
+  const GgufModel gguf(directory_);
+  const std::string first = gguf.write_parts(scratch_.path() + "/m", 20);
+  const std::string second = std::string(first).replace(first.find("00001"), 5, "00002");
+  EXPECT_THAT(error_of_gguf(second), HasSubstr("name " + first + ": the others are found beside it"));
+  const std::string other = scratch_.path() + "/other.gguf";
+  std::filesystem::copy_file(first, other);
+  EXPECT_THAT(error_of_gguf(other), HasSubstr("its name does not say which"));
+  std::filesystem::rename(second, scratch_.path() + "/away");
+  EXPECT_THAT(error_of_gguf(first), HasSubstr("a part of the model is missing"));
+  std::filesystem::copy_file(first, second);
+  EXPECT_THAT(error_of_gguf(first), HasSubstr("no part of this model"));
+}
+
+// A scale that is no number is found when the expert is read, with its place in the file.
+TEST_F(QuantisedGguf, AScaleThatIsNoNumberIsRefusedWithItsPlace) {
+  GgufModel gguf = mixed();
+  const std::string path = scratch_.path() + "/damaged.gguf", name = "blk.0.ffn_up_exps.weight";
+  gguf.tensors()[name].type = &model::testing::type_named("Q8_0");
+  gguf.tensors()[name].bytes.assign(6 * 256 * 256 / 32 * 34, '\0');
+  for (std::size_t block = 0; block < gguf.tensors()[name].bytes.size(); block += 34)
+    gguf.tensors()[name].bytes[block + 1] = '\x7e';  // binary16 NaN
+  gguf.write(path);
+  EXPECT_THAT(error_of_gguf(path), AllOf(HasSubstr("no number"), HasSubstr(path + " at byte")));
+}
+
+}  // namespace
+}  // namespace sluice::engine

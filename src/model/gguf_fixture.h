@@ -1,0 +1,326 @@
+// GGUF files of tiny models, for tests: the tensors of a published directory under the names, in the shapes and with
+// the rows that such files have.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "base/float16.h"
+#include "codec/matrix_format.h"
+#include "device/space.h"
+#include "model/architecture.h"
+#include "model/gguf_config.h"
+#include "model/gguf_names.h"
+#include "store/source/directory_checkpoint.h"
+#include "store/source/gguf_writer.h"
+
+namespace sluice::model::testing {
+
+inline const store::GgufType& type_named(std::string_view name) {
+  for (std::uint32_t number = 0; number < 64; ++number)
+    if (const store::GgufType* const type = store::gguf_type(number); type != nullptr && type->name == name)
+      return *type;
+  SLUICE_CHECK(false, std::string(name));
+  return *store::gguf_type(0);
+}
+
+// Where a block has its scales, and a scale that makes weights of about the size of those of a small model.
+struct ScalesOfBlock {
+  std::string_view type;
+  std::vector<std::size_t> at;  // of binary16 words
+  float scale;
+};
+inline const std::vector<ScalesOfBlock>& scales_of_blocks() {
+  static const std::vector<ScalesOfBlock> rows = {
+      {"Q4_0", {0}, 2e-2f},    {"Q4_1", {0, 2}, 1e-2f},   {"Q5_0", {0}, 1e-2f},   {"Q5_1", {0, 2}, 5e-3f},
+      {"Q8_0", {0}, 1e-3f},    {"Q2_K", {80, 82}, 4e-3f}, {"Q3_K", {108}, 2e-3f}, {"Q4_K", {0, 2}, 4e-4f},
+      {"Q5_K", {0, 2}, 2e-4f}, {"Q6_K", {208}, 5e-5f},    {"IQ4_NL", {0}, 1e-3f}, {"IQ4_XS", {0}, 5e-5f},
+      {"MXFP4", {}, 0}};
+  return rows;
+}
+
+// Random codes under sane scales.
+inline std::string random_blocks(const store::GgufType& type, Bytes bytes, std::mt19937_64& random) {
+  std::string blocks(bytes, '\0');
+  for (char& one : blocks) one = static_cast<char>(random());
+  const auto row = std::ranges::find(scales_of_blocks(), type.name, &ScalesOfBlock::type);
+  SLUICE_CHECK(row != scales_of_blocks().end(), std::string(type.name));
+  for (Bytes block = 0; block < bytes; block += type.bytes) {
+    if (row->at.empty()) blocks[block] = static_cast<char>(118 + random() % 4);  // a power of two
+    for (const std::size_t at : row->at) {
+      const std::uint16_t scale =
+          double_to_fp16(row->scale * (0.5 + static_cast<double>(random() % 1024) / 1024));
+      std::memcpy(&blocks[block + at], &scale, sizeof(scale));
+    }
+  }
+  return blocks;
+}
+
+struct GgufTensorBytes {
+  std::vector<std::uint64_t> shape;
+  const store::GgufType* type = nullptr;
+  std::string bytes;
+};
+
+// A model as a GGUF file holds it, in memory.
+class GgufModel {
+ public:
+  // From a published directory whose architecture has a GGUF form.
+  explicit GgufModel(const std::string& directory)
+      : checkpoint_(store::open_directory(directory)),
+        model_(describe_model(*checkpoint_)),
+        architecture_(*std::ranges::find(gguf_architectures(), model_.config.model_type,
+                                         &GgufArchitecture::model_type)) {
+    add_keys();
+    for (const TensorSpec& spec : model_.dense) add_dense(spec);
+    for (const ExpertPieces& expert : model_.experts) add_expert(expert);
+  }
+
+  // Gives matrices random blocks of the types that `type_of` names, by tensor; "" leaves one as it is.
+  void quantise(const std::function<std::string_view(const std::string&)>& type_of, std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    for (auto& [name, tensor] : tensors_) {
+      const std::string_view wanted = type_of(name);
+      if (wanted.empty()) continue;
+      tensor.type = &type_named(wanted);
+      tensor.bytes = random_blocks(*tensor.type, planned(name, tensor).length(), random);
+    }
+  }
+
+  // The same numbers as F32.
+  GgufModel decoded() const {
+    GgufModel words(*this);
+    for (auto& [name, tensor] : words.tensors_) {
+      const std::uint64_t columns = tensor.shape.back();
+      const std::uint64_t rows = tensor.bytes.size() / (columns / tensor.type->elements * tensor.type->bytes);
+      const codec::MatrixRef matrix{
+          tensor.type->format,
+          {rows, columns},
+          {device::host_space().address(reinterpret_cast<const std::byte*>(tensor.bytes.data()))}};
+      std::string floats(rows * columns * sizeof(float), '\0');
+      for (std::uint64_t row = 0; row < rows; ++row)
+        codec::row_to_float(matrix, row, reinterpret_cast<float*>(floats.data()) + row * columns);
+      tensor = {tensor.shape, &type_named("F32"), std::move(floats)};
+    }
+    return words;
+  }
+
+  std::map<std::string, GgufTensorBytes>& tensors() { return tensors_; }
+  std::vector<std::pair<std::string, store::GgufWritten>>& keys() { return keys_; }
+  const ModelConfig& config() const { return model_.config; }
+  std::string key(std::string_view name) const {
+    return std::string(architecture_.name) + "." + std::string(name);
+  }
+
+  void write(const std::string& path) const { write(path, tensors_, keys_); }
+  // In parts with so many tensors each, at most; the first has none. Returns the first part's path.
+  std::string write_parts(const std::string& stem, std::size_t most) const {
+    const std::size_t parts = 1 + (tensors_.size() + most - 1) / most;
+    const auto path = [&](std::size_t part) {
+      char tail[32];
+      std::snprintf(tail, sizeof(tail), "-%05zu-of-%05zu.gguf", part + 1, parts);
+      return stem + tail;
+    };
+    auto next = tensors_.begin();
+    for (std::size_t part = 0; part < parts; ++part) {
+      std::map<std::string, GgufTensorBytes> own;
+      while (part > 0 && next != tensors_.end() && own.size() < most) own.insert(*next++);
+      auto keys = part == 0 ? keys_ : std::vector<std::pair<std::string, store::GgufWritten>>();
+      keys.emplace_back("split.no", static_cast<std::uint32_t>(part));
+      keys.emplace_back("split.count", static_cast<std::uint32_t>(parts));
+      keys.emplace_back("split.tensors.count", static_cast<std::uint32_t>(tensors_.size()));
+      write(path(part), own, keys);
+    }
+    return path(0);
+  }
+
+ private:
+  static store::GgufPlannedTensor planned(const std::string& name, const GgufTensorBytes& tensor) {
+    return {name, tensor.shape, tensor.type};
+  }
+
+  static void write(const std::string& path, const std::map<std::string, GgufTensorBytes>& tensors,
+                    const std::vector<std::pair<std::string, store::GgufWritten>>& keys) {
+    store::GgufPlan plan{keys, {}};
+    for (const auto& [name, tensor] : tensors) plan.tensors.push_back(planned(name, tensor));
+    const store::GgufLayout layout = store::lay_out_gguf(plan);
+    std::string file = layout.header;
+    std::size_t i = 0;
+    for (const auto& [name, tensor] : tensors) {
+      file.resize(layout.offsets[i++], '\0');
+      file += tensor.bytes;
+    }
+    file.resize(layout.file_bytes, '\0');
+    std::ofstream(path, std::ios::binary) << file;
+  }
+
+  void put(std::string_view name, store::GgufWritten value) {
+    keys_.emplace_back(key(name), std::move(value));
+  }
+  void put(std::string_view name, std::uint32_t value) { put(name, store::GgufWritten(value)); }
+  void put(std::string_view name, float value) { put(name, store::GgufWritten(value)); }
+
+  void add_keys() {
+    const ModelConfig& c = model_.config;
+    const AttentionConfig& a = c.attention;
+    keys_.emplace_back("general.architecture", std::string(architecture_.name));
+    put("block_count", c.layers);
+    put("context_length", c.max_positions);
+    put("embedding_length", c.hidden);
+    put("feed_forward_length", c.dense_width != 0 ? c.dense_width : c.moe.width);
+    put("expert_feed_forward_length", c.moe.width);
+    put("attention.head_count", a.heads);
+    put("attention.layer_norm_rms_epsilon", c.rms_eps);
+    put("rope.freq_base", static_cast<float>(a.rope.theta));
+    put("expert_count", c.moe.experts);
+    put("expert_used_count", c.moe.top_k);
+    put("expert_weights_norm", store::GgufWritten(c.moe.renormalise));
+    put("leading_dense_block_count",
+        static_cast<std::uint32_t>(std::ranges::find(c.sparse, true) - c.sparse.begin()));
+    if (c.moe.shared_width != 0 && !c.moe.shared_gate)
+      put("expert_shared_count", c.moe.shared_width / c.moe.width);
+    if (a.clip_qkv) put("attention.clamp_kqv", *a.clip_qkv);
+    if (a.sliding_window != 0) put("attention.sliding_window", a.sliding_window);
+    if (c.moe.groups > 1) {
+      put("expert_group_count", c.moe.groups);
+      put("expert_group_used_count", c.moe.top_groups);
+    }
+    put("expert_weights_scale", c.moe.routed_scale);
+    if (a.kind == AttentionKind::kMla) {
+      put("attention.head_count_kv", 1u);
+      put("attention.key_length", a.kv_lora_rank + a.rope_dim);
+      put("attention.value_length", a.kv_lora_rank);
+      put("attention.key_length_mla", a.nope_dim + a.rope_dim);
+      put("attention.value_length_mla", a.value_dim);
+      put("attention.kv_lora_rank", a.kv_lora_rank);
+      put("rope.dimension_count", a.rope_dim);
+      put("attention.q_lora_rank", a.q_lora_rank);
+    } else {
+      put("attention.head_count_kv", a.kv_heads);
+      put("attention.key_length", a.head_dim);
+      put("attention.value_length", a.head_dim);
+    }
+    add_scaling(a.rope);
+  }
+
+  void add_scaling(const RopeConfig& rope) {
+    if (rope.scaling == RopeScaling::kNone) return;
+    put("rope.scaling.type",
+        store::GgufWritten(std::string(rope.scaling == RopeScaling::kYarn ? "yarn" : "linear")));
+    put("rope.scaling.factor", static_cast<float>(rope.factor));
+    if (rope.scaling != RopeScaling::kYarn) return;
+    put("rope.scaling.original_context_length", rope.original_max_positions);
+    put("rope.scaling.yarn_beta_fast", static_cast<float>(rope.beta_fast));
+    put("rope.scaling.yarn_beta_slow", static_cast<float>(rope.beta_slow));
+    if (rope.mscale_all_dim != 0)
+      put("rope.scaling.yarn_log_multiplier", static_cast<float>(0.1 * rope.mscale_all_dim));
+  }
+
+  std::string read(const store::Piece& piece, DType& dtype) const {
+    const store::StoredPiece stored = checkpoint_->locate(piece);
+    dtype = stored.dtype;
+    std::string bytes(stored.planes[0].extent.length, '\0');
+    std::ifstream file(checkpoint_->weight_files()[stored.planes[0].extent.file], std::ios::binary);
+    file.seekg(static_cast<std::streamoff>(stored.planes[0].extent.offset));
+    file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    return bytes;
+  }
+
+  static const store::GgufType& words_of(DType dtype) { return type_named(dtype_name(dtype)); }
+
+  // Vectors and routers are F32.
+  static std::string as_floats(const std::string& words, DType dtype) {
+    const codec::MatrixRef matrix = codec::word_matrix(reinterpret_cast<const std::byte*>(words.data()),
+                                                       dtype, 1, words.size() / dtype_bytes(dtype));
+    std::string floats(matrix.shape.columns * sizeof(float), '\0');
+    codec::row_to_float(matrix, 0, reinterpret_cast<float*>(floats.data()));
+    return floats;
+  }
+
+  void add_dense(const TensorSpec& spec) {
+    DType dtype{};
+    std::string bytes = read({spec.name, 0, product(spec.shape)}, dtype);
+    const std::string name = gguf_name(architecture_, spec.role, spec.layer);
+    if (spec.role == Role::kKvUp) return add_halves(spec, bytes, dtype);
+    if (architecture_.interleaved && (spec.role == Role::kQ || spec.role == Role::kK ||
+                                      spec.role == Role::kQBias || spec.role == Role::kKBias))
+      bytes = in_pairs(bytes,
+                       spec.role == Role::kQ || spec.role == Role::kQBias ? model_.config.attention.heads
+                                                                          : model_.config.attention.kv_heads,
+                       model_.config.attention.head_dim);
+    std::vector<std::uint64_t> shape = spec.shape;
+    if (shape.size() == 2 && shape[0] == 1) shape.erase(shape.begin());
+    if (shape.size() == 1 || spec.role == Role::kRouter)
+      tensors_[name] = {shape, &type_named("F32"), as_floats(bytes, dtype)};
+    else
+      tensors_[name] = {shape, &words_of(dtype), bytes};
+  }
+
+  // Of each head, row 2j + s is row s · d/2 + j of the original.
+  static std::string in_pairs(const std::string& bytes, std::uint64_t heads, std::uint64_t head_rows) {
+    const Bytes row = bytes.size() / (heads * head_rows);
+    std::string pairs;
+    for (std::uint64_t head = 0; head < heads; ++head)
+      for (std::uint64_t j = 0; j < head_rows / 2; ++j)
+        for (std::uint64_t s = 0; s < 2; ++s)
+          pairs += bytes.substr((head * head_rows + s * head_rows / 2 + j) * row, row);
+    return pairs;
+  }
+
+  void add_halves(const TensorSpec& spec, const std::string& bytes, DType dtype) {
+    const AttentionConfig& a = model_.config.attention;
+    const Bytes word = dtype_bytes(dtype), row = a.kv_lora_rank * word;
+    std::string key, value;
+    for (std::uint64_t h = 0; h < a.heads; ++h) {
+      const Bytes head = h * (a.nope_dim + a.value_dim) * row;
+      for (std::uint64_t r = 0; r < a.kv_lora_rank; ++r)
+        for (std::uint64_t n = 0; n < a.nope_dim; ++n) key += bytes.substr(head + n * row + r * word, word);
+      value += bytes.substr(head + a.nope_dim * row, a.value_dim * row);
+    }
+    tensors_[gguf_name(architecture_, Role::kKeyUp, spec.layer)] = {
+        {a.heads, a.kv_lora_rank, a.nope_dim}, &words_of(dtype), std::move(key)};
+    tensors_[gguf_name(architecture_, Role::kValueUp, spec.layer)] = {
+        {a.heads, a.value_dim, a.kv_lora_rank}, &words_of(dtype), std::move(value)};
+  }
+
+  void add_expert(const ExpertPieces& expert) {
+    std::uint32_t layer = 0;
+    while (!model_.config.sparse[layer] || model_.config.sparse_index(layer) != expert.layer) ++layer;
+    const std::uint64_t width = model_.config.moe.width, hidden = model_.config.hidden;
+    for (const auto& [role, piece, rows, columns] :
+         {std::tuple{Role::kExpertGate, &expert.gate, width, hidden},
+          std::tuple{Role::kExpertUp, &expert.up, width, hidden},
+          std::tuple{Role::kExpertDown, &expert.down, hidden, width}}) {
+      DType dtype{};
+      const std::string bytes = read(*piece, dtype);
+      GgufTensorBytes& tensor = tensors_[gguf_name(architecture_, role, static_cast<std::int32_t>(layer))];
+      tensor.shape = {model_.config.moe.experts, rows, columns};
+      tensor.type = &words_of(dtype);
+      tensor.bytes += bytes;  // experts come in ascending order
+    }
+  }
+
+  static std::uint64_t product(const std::vector<std::uint64_t>& shape) {
+    std::uint64_t elements = 1;
+    for (const std::uint64_t dimension : shape) elements *= dimension;
+    return elements;
+  }
+
+  std::shared_ptr<const store::Checkpoint> checkpoint_;
+  Model model_;
+  GgufArchitecture architecture_;
+  std::vector<std::pair<std::string, store::GgufWritten>> keys_;
+  std::map<std::string, GgufTensorBytes> tensors_;  // in the order of the file
+};
+
+}  // namespace sluice::model::testing
