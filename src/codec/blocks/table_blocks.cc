@@ -1,15 +1,12 @@
 // Codes of 4 bits that stand for the numbers of a table, times a scale: GGUF's IQ4_NL, IQ4_XS and MXFP4, and
 // MXFP4 as safetensors have it, in two planes. docs/formats.md.
 #include "codec/blocks/block_format.h"
+#include "codec/blocks/tables.h"
 
 namespace sluice::codec {
 namespace {
 
 using namespace blocks;
-
-constexpr float kIq4[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
-// OCP's E2M1; the code 8 is -0.
-constexpr float kFp4[16] = {0, .5F, 1, 1.5F, 2, 3, 4, 6, -0.F, -.5F, -1, -1.5F, -2, -3, -4, -6};
 
 // OCP's E8M0: a power of two; 255 is no number.
 bool is_number(std::byte e8m0) { return e8m0 != std::byte{255}; }
