@@ -36,7 +36,7 @@ class Setting {
       kEmbeddingCommon, kScope, kPools, kExpertBytes, kWindow, kDelta, kDemote, kHalfLife, kMemoryExperts,
       kShape, kModel, kBudget, kQuick, kAhead, kGateInputs, kRoutingLayers, kRouting, kDeviceMemory,
       kDeviceSlots, kDeviceCache, kWSize, kUSize, kDevice, kPrefetchSize, kResidual, kDenseOn, kDeviceKeep,
-      kTiers, kAlpha, kMerge, kRenorm, kPlacementPrefill, kLink, kResident, kAdmit;
+      kTiers, kAlpha, kMerge, kRenorm, kPlacementPrefill, kLink, kResident, kAdmit, kFormat;
 
   static constexpr char kMarkBegin = '\x1e';  // a control character, which no text of ours has otherwise
 
@@ -177,7 +177,8 @@ inline constexpr Setting Setting::kPlacementPrefill{123};
 inline constexpr Setting Setting::kLink{124};
 inline constexpr Setting Setting::kResident{125};
 inline constexpr Setting Setting::kAdmit{126};
-inline constexpr std::size_t kSettings = 127;
+inline constexpr Setting Setting::kFormat{127};
+inline constexpr std::size_t kSettings = 128;
 
 std::string mark(Setting setting);
 std::string operator+(std::string text, Setting setting);

@@ -134,6 +134,7 @@ constexpr SettingNames kNames = {{
     {Setting::kLink, "--link", "link"},
     {Setting::kResident, "--resident", "resident"},
     {Setting::kAdmit, "--admit", "admit"},
+    {Setting::kFormat, "--format", "format"},
 }};
 
 constexpr bool in_order(const SettingNames& names) {

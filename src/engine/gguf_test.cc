@@ -1,5 +1,5 @@
-// Models in GGUF files: the logits of the same words in a published directory, and of quantised matrices those of
-// their numbers as fp32 words, at every budget and in parts.
+// Models in GGUF files: the logits of the same words in a published directory, and of quantised matrices
+// those of their numbers as fp32 words, at every budget and in parts.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

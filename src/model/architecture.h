@@ -37,8 +37,8 @@ enum class Role : std::uint8_t {
   kKvDown,
   kKvDownNorm,
   kKvUp,  // MLA: q_a_proj … kv_b_proj
-  // MLA in GGUF files, in place of kKvUp, head after head: (heads · rank, nope), which takes the nope part of a
-  // query to the latent space, and (heads · value, rank).
+  // MLA in GGUF files, in place of kKvUp, head after head: (heads · rank, nope), which takes the nope part of
+  // a query to the latent space, and (heads · value, rank).
   kKeyUp,
   kValueUp,
   kMlpGate,

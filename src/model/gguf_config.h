@@ -1,5 +1,5 @@
-// What the keys of a GGUF file say of a model, in the spelling of config.json, so that each architecture reads
-// one spelling. docs/formats.md has the table.
+// What the keys of a GGUF file say of a model, in the spelling of config.json, so that each architecture
+// reads one spelling. docs/formats.md has the table.
 #pragma once
 
 #include <span>

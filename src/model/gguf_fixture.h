@@ -1,5 +1,5 @@
-// GGUF files of tiny models, for tests: the tensors of a published directory under the names, in the shapes and with
-// the rows that such files have.
+// GGUF files of tiny models, for tests: the tensors of a published directory under the names, in the shapes
+// and with the rows that such files have.
 #pragma once
 
 #include <algorithm>
@@ -21,6 +21,7 @@
 #include "model/architecture.h"
 #include "model/gguf_config.h"
 #include "model/gguf_names.h"
+#include "model/gguf_plan.h"
 #include "store/source/directory_checkpoint.h"
 #include "store/source/gguf_writer.h"
 
@@ -79,9 +80,8 @@ class GgufModel {
   explicit GgufModel(const std::string& directory)
       : checkpoint_(store::open_directory(directory)),
         model_(describe_model(*checkpoint_)),
-        architecture_(*std::ranges::find(gguf_architectures(), model_.config.model_type,
-                                         &GgufArchitecture::model_type)) {
-    add_keys();
+        architecture_(*gguf_architecture_of(model_.config)) {
+    keys_ = gguf_keys(architecture_, model_.config);
     for (const TensorSpec& spec : model_.dense) add_dense(spec);
     for (const ExpertPieces& expert : model_.experts) add_expert(expert);
   }
@@ -164,68 +164,6 @@ class GgufModel {
     std::ofstream(path, std::ios::binary) << file;
   }
 
-  void put(std::string_view name, store::GgufWritten value) {
-    keys_.emplace_back(key(name), std::move(value));
-  }
-  void put(std::string_view name, std::uint32_t value) { put(name, store::GgufWritten(value)); }
-  void put(std::string_view name, float value) { put(name, store::GgufWritten(value)); }
-
-  void add_keys() {
-    const ModelConfig& c = model_.config;
-    const AttentionConfig& a = c.attention;
-    keys_.emplace_back("general.architecture", std::string(architecture_.name));
-    put("block_count", c.layers);
-    put("context_length", c.max_positions);
-    put("embedding_length", c.hidden);
-    put("feed_forward_length", c.dense_width != 0 ? c.dense_width : c.moe.width);
-    put("expert_feed_forward_length", c.moe.width);
-    put("attention.head_count", a.heads);
-    put("attention.layer_norm_rms_epsilon", c.rms_eps);
-    put("rope.freq_base", static_cast<float>(a.rope.theta));
-    put("expert_count", c.moe.experts);
-    put("expert_used_count", c.moe.top_k);
-    put("expert_weights_norm", store::GgufWritten(c.moe.renormalise));
-    put("leading_dense_block_count",
-        static_cast<std::uint32_t>(std::ranges::find(c.sparse, true) - c.sparse.begin()));
-    if (c.moe.shared_width != 0 && !c.moe.shared_gate)
-      put("expert_shared_count", c.moe.shared_width / c.moe.width);
-    if (a.clip_qkv) put("attention.clamp_kqv", *a.clip_qkv);
-    if (a.sliding_window != 0) put("attention.sliding_window", a.sliding_window);
-    if (c.moe.groups > 1) {
-      put("expert_group_count", c.moe.groups);
-      put("expert_group_used_count", c.moe.top_groups);
-    }
-    put("expert_weights_scale", c.moe.routed_scale);
-    if (a.kind == AttentionKind::kMla) {
-      put("attention.head_count_kv", 1u);
-      put("attention.key_length", a.kv_lora_rank + a.rope_dim);
-      put("attention.value_length", a.kv_lora_rank);
-      put("attention.key_length_mla", a.nope_dim + a.rope_dim);
-      put("attention.value_length_mla", a.value_dim);
-      put("attention.kv_lora_rank", a.kv_lora_rank);
-      put("rope.dimension_count", a.rope_dim);
-      put("attention.q_lora_rank", a.q_lora_rank);
-    } else {
-      put("attention.head_count_kv", a.kv_heads);
-      put("attention.key_length", a.head_dim);
-      put("attention.value_length", a.head_dim);
-    }
-    add_scaling(a.rope);
-  }
-
-  void add_scaling(const RopeConfig& rope) {
-    if (rope.scaling == RopeScaling::kNone) return;
-    put("rope.scaling.type",
-        store::GgufWritten(std::string(rope.scaling == RopeScaling::kYarn ? "yarn" : "linear")));
-    put("rope.scaling.factor", static_cast<float>(rope.factor));
-    if (rope.scaling != RopeScaling::kYarn) return;
-    put("rope.scaling.original_context_length", rope.original_max_positions);
-    put("rope.scaling.yarn_beta_fast", static_cast<float>(rope.beta_fast));
-    put("rope.scaling.yarn_beta_slow", static_cast<float>(rope.beta_slow));
-    if (rope.mscale_all_dim != 0)
-      put("rope.scaling.yarn_log_multiplier", static_cast<float>(0.1 * rope.mscale_all_dim));
-  }
-
   std::string read(const store::Piece& piece, DType& dtype) const {
     const store::StoredPiece stored = checkpoint_->locate(piece);
     dtype = stored.dtype;
@@ -266,7 +204,7 @@ class GgufModel {
       tensors_[name] = {shape, &words_of(dtype), bytes};
   }
 
-  // Of each head, row 2j + s is row s · d/2 + j of the original.
+  // In each head, row 2j + s is row s · d/2 + j of the original.
   static std::string in_pairs(const std::string& bytes, std::uint64_t heads, std::uint64_t head_rows) {
     const Bytes row = bytes.size() / (heads * head_rows);
     std::string pairs;

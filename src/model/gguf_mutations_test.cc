@@ -1,5 +1,5 @@
-// GGUF files from strangers: a small model's file with changed bytes, keys and names is refused with one error or
-// described; nothing crashes, and nothing is taken from outside the file.
+// GGUF files from strangers: a small model's file with changed bytes, keys and names is refused with one
+// error or described; nothing crashes, and nothing is taken from outside the file.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,8 @@ std::string read_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-// One change of a file: a byte or a number somewhere in the header, a piece cut out, doubled or moved, an end cut off.
+// One change of a file: a byte or a number somewhere in the header, a piece cut out, doubled or moved, an end
+// cut off.
 void change(std::string& file, Bytes header, std::mt19937_64& random) {
   const auto at = [&](Bytes below) { return static_cast<std::size_t>(random() % std::max<Bytes>(below, 1)); };
   switch (random() % 6) {

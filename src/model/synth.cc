@@ -8,13 +8,13 @@
 #include <span>
 #include <system_error>
 
-#include "base/compared_bytes.h"
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/json/json.h"
 #include "base/setting.h"
 #include "base/stop_request.h"
 #include "model/synth_shard.h"
+#include "model/synth_target.h"
 
 namespace sluice::model {
 namespace {
@@ -146,10 +146,6 @@ class TemporaryDirectory {
     published_ = true;
     sync_directory(parent_of(final_path_));
   }
-  static std::string parent_of(const std::string& path) {
-    const std::string parent = fs::path(path).parent_path().string();
-    return parent.empty() ? "." : parent;
-  }
 
  private:
   std::string final_path_, path_;
@@ -164,21 +160,6 @@ Bytes disk_bytes(const SynthPlan& plan) {
   for (const SynthShard& shard : plan.shards)
     bytes += blocks(safetensors_head(tensors_of(plan, shard)).size() + shard.bytes) - shard.bytes;
   return bytes;
-}
-
-void check_target(const SynthPlan& plan, const std::string& directory) {
-  std::error_code error;
-  if (fs::exists(fs::symlink_status(directory, error))) throw name_is_taken(directory);
-  check_directory_of(directory);
-  const Bytes free = free_space(TemporaryDirectory::parent_of(directory)), needed = disk_bytes(plan);
-  if (free < needed) {
-    const ComparedBytes sizes = compared_bytes(needed, free);
-    throw Error(ErrorKind::kIo, "not enough free disk space")
-        .in(TemporaryDirectory::parent_of(directory))
-        .expected(sizes.expected)
-        .found(sizes.found)
-        .fix("free some, or make the model smaller with " + Setting::kLayers + " or " + Setting::kExperts);
-  }
 }
 
 }  // namespace
@@ -197,6 +178,7 @@ SynthPlan plan_synth(const std::string& config_path, const SynthOptions& options
   try {
     config = parse_config(json, config_path);
     plan.tensors = tensor_table(config);
+    plan.config = config;
   } catch (Error& error) {
     throw error.fix("choose other " + Setting::kLayers + " or " + Setting::kExperts +
                     ": the config itself is sound");
@@ -230,7 +212,7 @@ void write_synth(const SynthPlan& plan, const std::string& directory, ThreadPool
                  const std::function<bool(Bytes)>& go_on) {
   std::string path = directory;
   while (path.size() > 1 && path.ends_with('/')) path.pop_back();
-  check_target(plan, path);
+  check_target(path, disk_bytes(plan));
   TemporaryDirectory temporary(path);
   const std::vector<float> quantiles = make_weight_quantiles();
   Bytes before = 0;  // of the shards that are done
@@ -243,8 +225,8 @@ void write_synth(const SynthPlan& plan, const std::string& directory, ThreadPool
     for (const TensorSpec& spec : specs) {
       SynthValues::Options values;
       if (spec.role == Role::kEmbedding) values = {plan.embedding_scale, plan.embedding_common};
-      tensors.push_back(
-          {SynthValues(spec, plan.seed, quantiles, values), elements_of(spec) / spec.shape.back()});
+      tensors.push_back(tensor_of_words(SynthValues(spec, plan.seed, quantiles, values),
+                                        elements_of(spec) / spec.shape.back()));
     }
     write_synth_shard(temporary.file(shard.file), safetensors_head(specs), tensors, threads, on_progress);
     before += shard.bytes;

@@ -30,6 +30,7 @@ struct SynthShard {
 
 // The files that will be written.
 struct SynthPlan {
+  ModelConfig config;
   std::string config_json;          // the file's own text, unless options or the element type change it
   std::vector<TensorSpec> tensors;  // all BF16
   std::vector<SynthShard> shards;

@@ -98,7 +98,7 @@ class BlockBuffer {
 
 // Rows of one tensor that one thread makes, starting at byte `begin` of the batch.
 struct Job {
-  const SynthValues* values;
+  const SynthTensor* tensor;
   std::uint64_t first_row, rows;
   Bytes begin;
 };
@@ -116,10 +116,10 @@ class ShardWriter {
     if (writing_.valid()) writing_.wait();  // the writing thread uses a buffer
   }
 
-  void add(const SynthValues& values, std::uint64_t first_row, std::uint64_t rows) {
-    const Bytes bytes = bytes_of_words(rows * values.columns());
+  void add(const SynthTensor& tensor, std::uint64_t first_row, std::uint64_t rows) {
+    const Bytes bytes = rows * tensor.row_bytes;
     buffers_[turn_].grow(std::max(used_ + bytes, kBatchBytes + kJobBytes), filled_);
-    jobs_.push_back({&values, first_row, rows, used_});
+    jobs_.push_back({&tensor, first_row, rows, used_});
     used_ += bytes;
   }
   bool full() const { return used_ >= kBatchBytes; }
@@ -153,11 +153,9 @@ class ShardWriter {
   void make() {
     threads_.parallel_for(jobs_.size(), [&](std::size_t i) {
       const Job& job = jobs_[i];
-      // Heads of files are a multiple of 8 bytes.
-      auto* words = reinterpret_cast<std::uint16_t*>(buffers_[turn_].data() + job.begin);
-      for (std::uint64_t r = 0; r < job.rows; ++r) {
-        job.values->fill_row(job.first_row + r, words + r * job.values->columns());
-      }
+      for (std::uint64_t r = 0; r < job.rows; ++r)
+        job.tensor->fill_row(job.first_row + r,
+                             buffers_[turn_].data() + job.begin + r * job.tensor->row_bytes);
     });
     jobs_.clear();
   }
@@ -178,18 +176,24 @@ class ShardWriter {
 
 }  // namespace
 
+SynthTensor tensor_of_words(const SynthValues& values, std::uint64_t rows) {
+  return {rows, bytes_of_words(values.columns()), [values](std::uint64_t row, std::byte* out) {
+            // Heads of files are a multiple of 8 bytes.
+            values.fill_row(row, reinterpret_cast<std::uint16_t*>(out));
+          }};
+}
+
 void write_synth_shard(const std::string& path, std::string_view head, std::span<const SynthTensor> tensors,
                        ThreadPool& threads, const std::function<void(Bytes)>& on_progress) {
   SLUICE_CHECK(head.size() % 8 == 0, path);
   ShardWriter writer(path, head, threads);
   Bytes done = 0;
   for (const SynthTensor& tensor : tensors) {
-    const Bytes row_bytes = bytes_of_words(tensor.values.columns());
-    const std::uint64_t rows_per_job = std::max<std::uint64_t>(1, kJobBytes / row_bytes);
+    const std::uint64_t rows_per_job = std::max<std::uint64_t>(1, kJobBytes / tensor.row_bytes);
     for (std::uint64_t row = 0; row < tensor.rows; row += rows_per_job) {
       const std::uint64_t rows = std::min(rows_per_job, tensor.rows - row);
-      writer.add(tensor.values, row, rows);
-      done += rows * row_bytes;
+      writer.add(tensor, row, rows);
+      done += rows * tensor.row_bytes;
       if (!writer.full()) continue;
       writer.flush();
       on_progress(done);

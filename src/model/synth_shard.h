@@ -1,6 +1,7 @@
-// Makes and writes one safetensors file of a synthetic checkpoint at the same time.
+// Makes and writes one file of a synthetic checkpoint at the same time.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -13,10 +14,14 @@
 
 namespace sluice::model {
 
+// A tensor row after row. Threads make rows in any order.
 struct SynthTensor {
-  SynthValues values;
   std::uint64_t rows = 0;
+  Bytes row_bytes = 0;
+  std::function<void(std::uint64_t row, std::byte* out)> fill_row;
 };
+// One of BF16 words. `values` is copied.
+SynthTensor tensor_of_words(const SynthValues& values, std::uint64_t rows);
 
 // Writes `head` (a multiple of 8 bytes) and then the tensors without gaps, past the page cache, in batches of
 // about 16 MiB that all threads make while the batch before is written. On return everything is on disk.

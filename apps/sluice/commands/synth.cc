@@ -13,7 +13,9 @@
 #include "flags/common_flags.h"
 #include "flags/number_range.h"
 #include "flags/output_path.h"
+#include "model/gguf_mix.h"
 #include "model/synth.h"
+#include "model/synth_gguf.h"
 #include "report/progress.h"
 #include "streams/interrupt.h"
 #include "streams/standard_output.h"
@@ -24,10 +26,42 @@ namespace {
 
 struct Options {
   CommonFlags common;
-  std::string config, output, dtype = "bf16", shard_size = "5GB";
+  std::string config, output, dtype = "bf16", shard_size = "5GB", format;
   std::uint32_t layers = 0, experts = 0;  // 0: those of the config
   double embedding_scale = 1, embedding_common = 0;
 };
+
+unsigned threads_of(const Options& options) {
+  return options.common.threads != 0 ? static_cast<unsigned>(options.common.threads) : usable_cpus();
+}
+
+void write_gguf(const Options& options, const model::SynthOptions& synth) {
+  const model::GgufMix mix(options.format);
+  const model::SynthPlan plan = model::plan_synth(options.config, synth);
+  const model::GgufSynthPlan gguf = model::plan_gguf_synth(plan, mix);
+  if (options.common.json || !options.common.quiet) check_output();
+  ThreadPool threads(threads_of(options));
+  {
+    Progress progress("synth", gguf.layout.file_bytes,
+                      progress_verbosity(options.common.quiet, options.common.json));
+    model::write_gguf_synth(gguf, options.output, threads, [&](Bytes done) {
+      progress.update(done);
+      return !interrupted();
+    });
+  }
+  if (options.common.json) {
+    std::cout << Json{{"path", options.output},
+                      {"tensors", gguf.tensors.size()},
+                      {"format", options.format},
+                      {"bytes", gguf.layout.file_bytes},
+                      {"seed", plan.seed}}
+                     .dump()
+              << "\n";
+  } else if (!options.common.quiet) {
+    print_wrapped(fmt::format("{}: {} tensors, {}, seed {}", options.output, gguf.tensors.size(),
+                              format_bytes(gguf.layout.file_bytes), plan.seed));
+  }
+}
 
 void synthesise(const Options& options) {
   model::SynthOptions synth;
@@ -55,11 +89,11 @@ void synthesise(const Options& options) {
         .expected("a share from 0 to below 1")
         .found(fmt::format("{}", synth.embedding_common))
         .fix("leave the flag out for 0");
+  if (!options.format.empty()) return write_gguf(options, synth);
   check_new_directory(options.output);
   const model::SynthPlan plan = model::plan_synth(options.config, synth);
   if (options.common.json || !options.common.quiet) check_output();
-  ThreadPool threads(options.common.threads != 0 ? static_cast<unsigned>(options.common.threads)
-                                                 : usable_cpus());
+  ThreadPool threads(threads_of(options));
   {
     Progress progress("synth", plan.bytes, progress_verbosity(options.common.quiet, options.common.json));
     model::write_synth(plan, options.output, threads, [&](Bytes done) {
@@ -88,7 +122,9 @@ void add_synth(Command& app) {
       app.add_command("synth", "Write a model with random weights at the shapes of a config.json");
   auto options = std::make_shared<Options>();
   command->add_argument("CONFIG", &options->config, "config.json of a published model")->required();
-  command->add_option(Setting::kOutput, &options->output, "The directory to make; it must not exist")
+  command
+      ->add_option(Setting::kOutput, &options->output,
+                   "The directory to make, or the GGUF file; it must not exist")
       ->required();
   command->add_option(Setting::kLayers, &options->layers, "Layers instead of the config's")
       ->check(whole_number(Setting::kLayers, 1, 1 << 20));
@@ -107,6 +143,10 @@ void add_synth(Command& app) {
   command->add_option(Setting::kDtype, &options->dtype, "Element type: bf16")
       ->one_of({"bf16"})
       ->show_default();
+  command->add_option(
+      Setting::kFormat, &options->format,
+      "Write a GGUF file, with matrices in this type (q8_0, q4_k, mxfp4, ...) or mix of types "
+      "(q4_k_m, q5_k_m, mxfp4_moe)");
   command->add_option(Setting::kShardSize, &options->shard_size, "Most tensor bytes in one file")
       ->show_default();
   options->common.seed = 0;
@@ -119,7 +159,8 @@ void add_synth(Command& app) {
       "Weights look like trained ones to a compressor and to a router; the text is noise.\n"
       "Example:\n"
       "  sluice synth qwen1.5-moe/config.json -o qwen-synth --layers 4\n"
-      "  sluice run qwen-synth --tokens 1,2,3 -n 16 --ignore-eos --memory 2GiB");
+      "  sluice run qwen-synth --tokens 1,2,3 -n 16 --ignore-eos --memory 2GiB\n"
+      "  sluice synth qwen3-moe/config.json --format q4_k_m -o qwen.gguf --layers 8");
   command->callback([options] { synthesise(*options); });
 }
 

@@ -98,8 +98,8 @@ void mxfp4(Numbers x, std::byte* out) {
 
 // --- 256 elements in sub-blocks, whose scales are codes themselves ---
 
-// Scales of sub-blocks of `kSize` elements, each that of its extreme number at `code`, as codes from -most to most
-// (`least` at the other end) times the d that is returned.
+// Scales of sub-blocks of `kSize` elements, each that of its extreme number at `code`, as codes from -most to
+// most (`least` at the other end) times the d that is returned.
 template <unsigned kSize>
 float signed_scales(Numbers x, float code, int least, int most, std::byte* d_place,
                     std::array<int, kAll / kSize>& codes) {
@@ -110,8 +110,8 @@ float signed_scales(Numbers x, float code, int least, int most, std::byte* d_pla
   return d;
 }
 
-// Scales and minima of sub-blocks of `kSize` elements as codes from 0 to most, times d and dmin. The minimum is
-// taken away, so it is that of 0 and the numbers, turned round.
+// Scales and minima of sub-blocks of `kSize` elements as codes from 0 to most, times d and dmin. The minimum
+// is taken away, so it is that of 0 and the numbers, turned round.
 template <unsigned kSize>
 struct Ranges {
   float d, dmin;

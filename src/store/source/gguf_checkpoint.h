@@ -1,5 +1,5 @@
-// A GGUF model as a Checkpoint: the tensors that the file has, under its own names. Experts are ranges of stacked
-// tensors. What the names and keys mean is known to model/gguf.
+// A GGUF model as a Checkpoint: the tensors that the file has, under its own names. Experts are ranges of
+// stacked tensors. What the names and keys mean is known to model/gguf.
 #pragma once
 
 #include <memory>

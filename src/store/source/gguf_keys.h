@@ -19,8 +19,8 @@ class GgufKeys {
   GgufKeys(const GgufHeader& header, std::string file) : header_(header), file_(std::move(file)) {}
 
   bool has(std::string_view key) const { return header_.find(key) != nullptr; }
-  // Empty where the key is absent. Error(kInvalid) for another type, for a number that is negative or more than
-  // 2^53, and for numbers of layers that differ.
+  // Empty where the key is absent. Error(kInvalid) for another type, for a number that is negative or more
+  // than 2^53, and for numbers of layers that differ.
   std::optional<std::uint64_t> integer(std::string_view key) const;
   std::optional<double> real(std::string_view key) const;  // also from a whole number
   std::optional<bool> boolean(std::string_view key) const;

@@ -1,5 +1,5 @@
-// Writes the header of a GGUF file, version 3: keys, and which tensors follow and where. The caller writes the
-// data, each tensor at its place, with zeros between them.
+// Writes the header of a GGUF file, version 3: keys, and which tensors follow and where. The caller writes
+// the data, each tensor at its place, with zeros between them.
 #pragma once
 
 #include <cstdint>

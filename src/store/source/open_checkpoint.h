@@ -8,8 +8,8 @@
 
 namespace sluice::store {
 
-// `path` is a Hugging Face directory, a GGUF file (of several parts the first) or a NAME.sluice store. Error(kNotFound), (kInvalid), (kUnsupported),
-// (kCorrupt).
+// `path` is a Hugging Face directory, a GGUF file (of several parts the first) or a NAME.sluice store.
+// Error(kNotFound), (kInvalid), (kUnsupported), (kCorrupt).
 std::unique_ptr<Checkpoint> open_checkpoint(const std::string& path);
 
 }  // namespace sluice::store

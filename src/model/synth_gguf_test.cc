@@ -1,0 +1,148 @@
+// Synthetic models as GGUF files.
+#include "model/synth_gguf.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "base/error_of.h"
+#include "base/files/scratch_directory.h"
+#include "device/space.h"
+#include "store/source/directory_checkpoint.h"
+#include "store/source/gguf_checkpoint.h"
+
+namespace sluice::model {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr std::string_view kQwen =
+    R"({"model_type": "qwen3_moe", "vocab_size": 300, "hidden_size": 256, "head_dim": 32, "num_hidden_layers": 8,
+  "num_attention_heads": 8, "num_key_value_heads": 2, "moe_intermediate_size": 96, "num_experts": 4,
+  "num_experts_per_tok": 2, "norm_topk_prob": true, "max_position_embeddings": 512})";
+constexpr std::string_view kDeepseek =
+    R"({"model_type": "deepseek_v2", "vocab_size": 300, "hidden_size": 256, "num_hidden_layers": 2,
+  "num_attention_heads": 4, "q_lora_rank": null, "kv_lora_rank": 64, "qk_nope_head_dim": 32, "qk_rope_head_dim": 16,
+  "v_head_dim": 32, "intermediate_size": 256, "moe_intermediate_size": 64, "n_routed_experts": 4,
+  "n_shared_experts": 1, "num_experts_per_tok": 2, "first_k_dense_replace": 1})";
+
+class GgufSynth : public ::testing::Test {
+ protected:
+  SynthPlan plan(std::string_view config) {
+    std::ofstream(scratch_.path() + "/config.json") << config;
+    return plan_synth(scratch_.path() + "/config.json", {.seed = 5});
+  }
+  std::string write(const SynthPlan& synth, std::string_view mix) {
+    const std::string path = scratch_.path() + "/" + std::string(mix) + ".gguf";
+    write_gguf_synth(plan_gguf_synth(synth, GgufMix(mix)), path, threads_, [](Bytes) { return true; });
+    return path;
+  }
+  // The numbers of a piece.
+  static std::vector<float> numbers(const store::Checkpoint& checkpoint, const store::Piece& piece) {
+    const store::StoredPiece stored = checkpoint.locate(piece);
+    std::string bytes(stored.first().length, '\0');
+    std::ifstream file(checkpoint.weight_files()[stored.first().file], std::ios::binary);
+    file.seekg(static_cast<std::streamoff>(stored.first().offset));
+    file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    const codec::MatrixRef matrix{
+        stored.format,
+        stored.shape,
+        {device::host_space().address(reinterpret_cast<const std::byte*>(bytes.data()))}};
+    std::vector<float> numbers(piece.elements);
+    for (std::uint64_t row = 0; row < stored.shape.rows; ++row)
+      codec::row_to_float(matrix, row, numbers.data() + row * stored.shape.columns);
+    return numbers;
+  }
+
+  const sluice::testing::ScratchDirectory scratch_;
+  ThreadPool threads_{2};
+};
+
+// The same numbers as in a directory, but for what a type loses.
+TEST_F(GgufSynth, HasTheNumbersOfTheDirectory) {
+  const SynthPlan synth = plan(kQwen);
+  const std::string directory = scratch_.path() + "/directory";
+  write_synth(synth, directory, threads_, [](Bytes) { return true; });
+  const auto words = store::open_directory(directory);
+  const Model of_words = describe_model(*words);
+  for (const auto& [mix, loss] : {std::pair{"bf16", 0.}, {"f32", 0.}, {"q8_0", .01}, {"q4_k_m", .15}}) {
+    SCOPED_TRACE(mix);
+    const auto gguf = store::open_gguf(write(synth, mix));
+    const Model of_gguf = describe_model(*gguf);
+    ASSERT_EQ(of_gguf.experts.size(), of_words.experts.size());
+    for (std::size_t i = 0; i < of_words.experts.size(); i += 5) {
+      const std::vector<float> wanted = numbers(*words, of_words.experts[i].down),
+                               found = numbers(*gguf, of_gguf.experts[i].down);
+      double error = 0, power = 0;
+      for (std::size_t k = 0; k < wanted.size(); ++k) {
+        error += std::pow(wanted[k] - found[k], 2);
+        power += std::pow(wanted[k], 2);
+      }
+      EXPECT_LE(std::sqrt(error / power), loss);
+    }
+  }
+}
+
+TEST_F(GgufSynth, AMixGivesMoreBitsToSome) {
+  const SynthPlan synth = plan(kQwen);
+  const auto gguf = store::open_gguf(write(synth, "q4_k_m"));
+  const auto format = [&](const std::string& name) {
+    const store::TensorInfo* const tensor = gguf->find(name);
+    return tensor == nullptr           ? "none"
+           : tensor->format == nullptr ? "words"
+                                       : std::string(tensor->format->name);
+  };
+  EXPECT_EQ(format("output.weight"), "q6_k");
+  EXPECT_EQ(format("token_embd.weight"), "q4_k");
+  EXPECT_EQ(format("blk.0.attn_v.weight"), "q6_k");  // the first eighth
+  EXPECT_EQ(format("blk.1.attn_v.weight"), "q4_k");
+  EXPECT_EQ(format("blk.3.attn_v.weight"), "q6_k");  // every third
+  EXPECT_EQ(format("blk.7.attn_v.weight"), "q6_k");  // the last eighth
+  EXPECT_EQ(format("blk.1.ffn_up_exps.weight"), "q4_k");
+  EXPECT_EQ(format("blk.0.ffn_down_exps.weight"), "q8_0");  // rows of 96: no block of 256 fits
+  EXPECT_EQ(format("blk.1.ffn_down_exps.weight"), "q5_0");
+  EXPECT_EQ(format("blk.0.ffn_gate_inp.weight"), "words");
+  EXPECT_EQ(format("output_norm.weight"), "words");
+}
+
+TEST_F(GgufSynth, EveryFormatIsWrittenAndRead) {
+  const SynthPlan synth = plan(kQwen);
+  for (const std::string& mix : GgufMix::names()) {
+    SCOPED_TRACE(mix);
+    const auto gguf = store::open_gguf(write(synth, mix));
+    EXPECT_EQ(describe_model(*gguf).experts.size(), 32u);
+    EXPECT_EQ(gguf->weight_files().size(), 1u);
+  }
+}
+
+TEST_F(GgufSynth, LatentAttentionHasItsHalves) {
+  const auto gguf = store::open_gguf(write(plan(kDeepseek), "q8_0"));
+  const Model model = describe_model(*gguf);
+  ASSERT_NE(model.find(Role::kKeyUp, 1), nullptr);
+  EXPECT_EQ(model.find(Role::kKeyUp, 1)->shape, (std::vector<std::uint64_t>{4 * 64, 32}));
+  EXPECT_EQ(model.find(Role::kKvUp, 1), nullptr);
+}
+
+TEST_F(GgufSynth, WhatCannotBeIsSaid) {
+  EXPECT_THAT(sluice::testing::error_of([&] { GgufMix("q4_k_x"); }), HasSubstr("q4_k_m"));
+  const SynthPlan synth = plan(kQwen);
+  const std::string path = write(synth, "q8_0");
+  EXPECT_THAT(sluice::testing::error_of([&] { write(synth, "q8_0"); }), HasSubstr(path));
+  std::filesystem::remove(path);
+  EXPECT_THAT(sluice::testing::error_of([&] {
+                write_gguf_synth(plan_gguf_synth(synth, GgufMix("q8_0")), path, threads_,
+                                 [](Bytes) { return false; });
+              }),
+              HasSubstr("nothing is left behind"));
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(scratch_.path()), {}), 1) << "config.json";
+}
+
+}  // namespace
+}  // namespace sluice::model
