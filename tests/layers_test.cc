@@ -183,7 +183,7 @@ const std::map<std::string, std::vector<Room>> kRooms = {
       {"bpe", {"text", "vocabulary", "stages"}},
       {"sentencepiece", {"text", "vocabulary"}},
       {"json", {"text", "vocabulary", "stages"}},
-      {"gguf", {"text"}},
+      {"gguf", {"text", "vocabulary", "stages", "bpe", "sentencepiece"}},
       {".", {"text", "vocabulary", "stages", "bpe", "sentencepiece", "json", "gguf"}}}},
 };
 

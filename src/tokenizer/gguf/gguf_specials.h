@@ -1,4 +1,5 @@
-// What a model needs of its tokenizer beside the tokens: which ids begin and end a text, and the templates of chats.
+// What a model needs of its tokenizer beside the tokens: which ids begin and end a text, and the templates of
+// chats.
 #pragma once
 
 #include <optional>
@@ -20,8 +21,9 @@ struct GgufSpecials {
   std::vector<std::pair<std::string, std::string>> named_templates;  // tokenizer.chat_template.NAME, by NAME
 };
 
-// `name` names the file in errors. Without a tokenizer there are no ids, but there may be templates.
-// Error(kInvalid) names key, expected and found; Error(kUnsupported) as load_gguf_tokenizer().
+// `name` names the file in errors. Without a tokenizer, and with one of a kind that is not known, there are
+// no ids, but there may be templates; patterns that are not known (tokenizer.ggml.pre) are no error here.
+// Error(kInvalid) names key, expected and found.
 GgufSpecials read_gguf_specials(const store::GgufHeader& header, const std::string& name);
 
 }  // namespace sluice::tokenizer
