@@ -5,10 +5,14 @@
 #include <algorithm>
 #include <cmath>
 #include <random>
+#include <span>
 #include <stdexcept>
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "store/source/open_checkpoint.h"
+#include "tokenizer/compiled_tokenizer.h"
+#include "tokenizer/store_tokenizer.h"
 #include "tokenizer/test_files.h"
 #include "tokenizer/test_gguf.h"
 #include "tokenizer/text/utf8.h"
@@ -23,6 +27,16 @@ using test::small_gguf;
 
 std::unique_ptr<Tokenizer> load(const store::GgufHeader& header) {
   return load_gguf_tokenizer(header, "m.gguf");
+}
+
+template <class T>
+T& value_of(store::GgufHeader& header, std::string_view key) {
+  for (store::GgufKey& own : header.keys)
+    if (own.name == key) return std::get<T>(own.value);
+  throw std::out_of_range(std::string(key));
+}
+std::vector<std::string>& tokens_of(store::GgufHeader& header) {
+  return value_of<std::vector<std::string>>(header, "tokenizer.ggml.tokens");
 }
 
 // Ids of Hugging Face tokenizers and of sentencepiece (tools/oracle/make_gguf_golden.py).
@@ -185,6 +199,39 @@ TEST(GgufTokenizer, RowsWithoutATokenGiveNoText) {
   EXPECT_EQ(more->decode(std::vector<TokenId>{last + 7}, ShowSpecial::kYes), "");
 }
 
+TEST(GgufTokenizer, CanBeCompiledIntoAStore) {
+  for (const char* const name : {"bytes", "raw", "pieces"}) {
+    SCOPED_TRACE(name);
+    store::GgufHeader header = small_gguf(name);
+    set(header, "tokenizer.ggml.add_bos_token", true);
+    tokens_of(header).emplace_back();  // a row without a token
+    value_of<std::vector<std::int64_t>>(header, "tokenizer.ggml.token_type").push_back(1);
+    if (header.find("tokenizer.ggml.scores") != nullptr)
+      value_of<std::vector<double>>(header, "tokenizer.ggml.scores").push_back(0.0);
+    const auto parsed = load(header);
+    std::string description;
+    const std::string file =
+        store::write_tables(kTokenizerTables, 7, written_tables(parsed->compile(), description));
+    const auto compiled =
+        load_compiled_tokenizer(store::TableSidecar::of_bytes(std::as_bytes(std::span(file)), "t.bin"));
+    const std::string text = "Once upon\n\n a <|im_end|><eos> time 12 \xE4\xB8\xAD";
+    const auto ids = parsed->encode(text, AddSpecial::kYes);
+    EXPECT_EQ(compiled->encode(text, AddSpecial::kYes), ids);
+    for (TokenId id = 0; id < static_cast<TokenId>(tokens_of(header).size()); ++id)
+      ASSERT_EQ(compiled->decode(std::vector<TokenId>{id}, ShowSpecial::kYes),
+                parsed->decode(std::vector<TokenId>{id}, ShowSpecial::kYes))
+          << id;
+  }
+}
+
+TEST(GgufTokenizer, ComesWithACheckpoint) {
+  const std::string path = test::source_path("tests/fuzz/corpus/gguf_tokenizer/bytes.gguf");
+  const auto tokenizer = load_tokenizer_of(*store::open_checkpoint(path));
+  ASSERT_NE(tokenizer, nullptr);
+  EXPECT_EQ(tokenizer->encode("the fox", AddSpecial::kNo),
+            load(small_gguf("bytes"))->encode("the fox", AddSpecial::kNo));
+}
+
 TEST(GgufTokenizer, PrefersAWholeTokenizerJson) {
   store::GgufHeader header = small_gguf("pieces");
   set(header, "tokenizer.huggingface.json",
@@ -210,15 +257,6 @@ struct Refused {
   void (*change)(store::GgufHeader&);
 };
 
-template <class T>
-T& value_of(store::GgufHeader& header, std::string_view key) {
-  for (store::GgufKey& own : header.keys)
-    if (own.name == key) return std::get<T>(own.value);
-  throw std::out_of_range(std::string(key));
-}
-std::vector<std::string>& tokens_of(store::GgufHeader& header) {
-  return value_of<std::vector<std::string>>(header, "tokenizer.ggml.tokens");
-}
 std::vector<std::string>& merges_of(store::GgufHeader& header) {
   return value_of<std::vector<std::string>>(header, "tokenizer.ggml.merges");
 }
