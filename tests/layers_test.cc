@@ -183,7 +183,8 @@ const std::map<std::string, std::vector<Room>> kRooms = {
       {"bpe", {"text", "vocabulary", "stages"}},
       {"sentencepiece", {"text", "vocabulary"}},
       {"json", {"text", "vocabulary", "stages"}},
-      {".", {"text", "vocabulary", "stages", "bpe", "sentencepiece", "json"}}}},
+      {"gguf", {"text", "vocabulary", "stages", "bpe", "sentencepiece"}},
+      {".", {"text", "vocabulary", "stages", "bpe", "sentencepiece", "json", "gguf"}}}},
 };
 
 // The room of a file, from its path below the layer's folder: "pack/journal.h", "checkpoint.h".

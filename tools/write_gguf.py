@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Writes the weights of a Hugging Face directory as a GGUF file, word for word, for engines that read that format.
 
-    tools/write_gguf.py DIRECTORY NAME.gguf [--consume]
+    tools/write_gguf.py DIRECTORY NAME.gguf [--consume] [--take-for-granted]
 
 Matrices stay BF16, and norms, biases and router matrices become F32, as llama.cpp has them. One tensor is in memory at a time (of
-experts: one kind of matrix of one layer). The file has no tokenizer: prompts are token ids. --consume removes each file of DIRECTORY
-once all of it is written, so that two copies never lie on the disk. Wants the PyPI packages gguf and numpy; models: qwen2_moe,
-qwen3_moe, deepseek_v2, mixtral.
+experts: one kind of matrix of one layer). A tokenizer.json of byte-level BPE whose pattern PATTERNS lists is written, too, with the
+chat template; with any other the file has no tokenizer, and prompts are token ids. --consume removes each file of DIRECTORY once all of
+it is written, so that two copies never lie on the disk. --take-for-granted writes a model that differs from what its GGUF architecture
+takes for granted (the bundled one renormalises the weights of its experts, qwen2moe does not): engines then compute another model, all
+the same one. Wants the PyPI packages gguf and numpy; models: qwen2_moe, qwen3_moe, deepseek_v2, mixtral.
 """
 import argparse
 import glob
@@ -24,6 +26,8 @@ except ImportError as error:
 
 ARCHITECTURES = {"qwen2_moe": gguf.MODEL_ARCH.QWEN2MOE, "qwen3_moe": gguf.MODEL_ARCH.QWEN3MOE,
                  "deepseek_v2": gguf.MODEL_ARCH.DEEPSEEK2, "mixtral": gguf.MODEL_ARCH.LLAMA}
+# How a tokenizer.json cuts text, and the name of that in GGUF files.
+PATTERNS = {r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+": "qwen2"}
 EXPERT = re.compile(r"(.*\.(?:experts))\.(\d+)\.(\w+)\.weight")  # model.layers.3.mlp.experts.17.up_proj.weight
 
 
@@ -133,7 +137,7 @@ def outputs_of(source, arch):
     return sorted(outputs, key=lambda output: max(order[source.path(name)] for name in output.sources))
 
 
-def check(config, where):
+def check(config, where, take_for_granted):
     """What the file has no key for, and the architecture takes for granted."""
     kind = config["model_type"]
     granted = {"qwen2_moe": {"norm_topk_prob": False, "decoder_sparse_step": 1, "mlp_only_layers": [], "use_sliding_window": False},
@@ -141,7 +145,9 @@ def check(config, where):
                "deepseek_v2": {"topk_method": "greedy", "moe_layer_freq": 1},
                "mixtral": {"sliding_window": None}}[kind]
     for key, value in granted.items():
-        if config.get(key, value) != value:
+        if config.get(key, value) != value and take_for_granted:
+            print(f"write_gguf.py: {where}: {key} is {config[key]}; readers of the file take {value} for granted", file=sys.stderr)
+        elif config.get(key, value) != value:
             fail(f"{where}: {key}", f"expected {value}, found {config[key]}: the GGUF architecture has no key for it")
     scaling = config.get("rope_scaling")
     if scaling and scaling.get("rope_type", scaling.get("type")) != "yarn":
@@ -165,7 +171,6 @@ def add_keys(writer, config):
     writer.add_vocab_size(config["vocab_size"])
     writer.add_file_type(gguf.LlamaFileType.MOSTLY_BF16)
     writer.add_quantization_version(gguf.GGML_QUANT_VERSION)
-    writer.add_tokenizer_model("no_vocab")
     if kind == "deepseek_v2":
         # Attention in absorbed form: one key and value head of the latent's width; "mla" lengths are those of the heads.
         rope = config["qk_rope_head_dim"]
@@ -204,11 +209,61 @@ def add_keys(writer, config):
             writer.add_rope_scaling_yarn_log_mul(0.1 * scaling["mscale_all_dim"])  # llama.cpp divides by 0.1
 
 
+def json_of(directory, name):
+    path = os.path.join(directory, name)
+    return json.load(open(path, encoding="utf-8")) if os.path.exists(path) else {}
+
+
+def pattern_of(tokenizer):
+    """The name of the way in which the tokenizer cuts text; None if it has no name here."""
+    steps = (tokenizer.get("pre_tokenizer") or {}).get("pretokenizers", [])
+    splits = [step["pattern"].get("Regex") for step in steps if step["type"] == "Split"]
+    only_bytes = [step["type"] for step in steps if step["type"] != "Split"] == ["ByteLevel"]
+    return PATTERNS.get(splits[0]) if len(splits) == 1 and only_bytes and tokenizer["model"].get("type") == "BPE" else None
+
+
+def add_tokenizer(writer, directory, config):
+    tokenizer, settings = json_of(directory, "tokenizer.json"), json_of(directory, "tokenizer_config.json")
+    pattern = pattern_of(tokenizer)
+    if pattern is None:
+        writer.add_tokenizer_model("no_vocab")
+        return
+    added = {token["id"]: token for token in tokenizer["added_tokens"]}
+    by_id = {id: token for token, id in tokenizer["model"]["vocab"].items()} | {id: token["content"] for id, token in added.items()}
+    tokens, types = [], []
+    for id in range(max(config["vocab_size"], max(by_id) + 1)):
+        kind = gguf.TokenType.NORMAL if id in by_id else gguf.TokenType.UNUSED
+        if id in added:
+            kind = gguf.TokenType.CONTROL if added[id]["special"] else gguf.TokenType.USER_DEFINED
+        tokens.append(by_id.get(id, f"[PAD{id}]"))
+        types.append(kind)
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre(pattern)
+    writer.add_token_list(tokens)
+    writer.add_token_types(types)
+    writer.add_token_merges([rule if isinstance(rule, str) else " ".join(rule) for rule in tokenizer["model"]["merges"]])
+    generation = json_of(directory, "generation_config.json")
+    ends = generation.get("eos_token_id", config.get("eos_token_id"))
+    ends = ends if isinstance(ends, list) else [] if ends is None else [ends]
+    for add, id in zip((writer.add_eos_token_id, writer.add_eot_token_id, writer.add_eom_token_id), ends):
+        add(id)
+    if config.get("bos_token_id") is not None:
+        writer.add_bos_token_id(config["bos_token_id"])
+    writer.add_add_bos_token(bool(settings.get("add_bos_token", False)))
+    template = settings.get("chat_template")
+    jinja = os.path.join(directory, "chat_template.jinja")
+    if template is None and os.path.exists(jinja):
+        template = open(jinja, encoding="utf-8").read()
+    if template is not None:
+        writer.add_chat_template(template)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("directory")
     parser.add_argument("output")
     parser.add_argument("--consume", action="store_true", help="remove each file of DIRECTORY once all of it is written")
+    parser.add_argument("--take-for-granted", action="store_true", help="write what the architecture computes in another way, too")
     options = parser.parse_args()
     if os.path.exists(options.output):
         fail(options.output, "already exists; remove it or choose another name")
@@ -217,13 +272,14 @@ def main():
     kind = source.config.get("model_type")
     if kind not in ARCHITECTURES:
         fail(f"{config_path}: model_type", f"expected one of {', '.join(ARCHITECTURES)}, found {kind}")
-    check(source.config, config_path)
+    check(source.config, config_path, options.take_for_granted)
     arch = ARCHITECTURES[kind]
     outputs = outputs_of(source, arch)
 
     partial = options.output + ".partial"
     writer = gguf.GGUFWriter(partial, gguf.MODEL_ARCH_NAMES[arch])
     add_keys(writer, source.config)
+    add_tokenizer(writer, options.directory, source.config)
     for output in outputs:
         raw = None if output.f32 else gguf.GGMLQuantizationType.BF16
         writer.add_tensor_info(output.name, output.shape, numpy.dtype(numpy.float32 if output.f32 else numpy.uint16), output.nbytes(), raw)

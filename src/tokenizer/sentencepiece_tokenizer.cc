@@ -33,10 +33,10 @@ class SentencePieceTokenizer final : public Tokenizer {
     bos_ = config.add_bos.value_or(true) ? id_of_special(config.bos, model_.bos) : -1;
     eos_ = config.add_eos.value_or(false) ? id_of_special(config.eos, model_.eos) : -1;
   }
-  void configure(TokenId model_vocab, TokenId bos, TokenId eos) {
-    model_vocab_ = model_vocab;
-    bos_ = bos;
-    eos_ = eos;
+  void configure(const SentencePieceFrame& frame) {
+    model_vocab_ = frame.model_vocab;
+    bos_ = frame.bos;
+    eos_ = frame.eos;
   }
 
   TokenizerTables compile() const override {
@@ -321,11 +321,18 @@ std::unique_ptr<Tokenizer> load_compiled_sentencepiece(const JsonObject& descrip
   model.remove_extra_whitespaces = description.boolean_or("remove_extra_whitespaces", true);
   model.escape_whitespaces = description.boolean_or("escape_whitespaces", true);
   AddedTokens added = read_described_tokens(description);
+  const SentencePieceFrame frame{
+      .bos = read_described_id(description, "before", Vocabulary::kMaxId + 1).value_or(-1),
+      .eos = read_described_id(description, "after", Vocabulary::kMaxId + 1).value_or(-1),
+      .model_vocab =
+          static_cast<TokenId>(description.integer("model_vocab", 0, std::numeric_limits<TokenId>::max()))};
+  return make_sentencepiece(std::move(model), std::move(added), frame);
+}
+
+std::unique_ptr<Tokenizer> make_sentencepiece(SentencePieceModel model, AddedTokens added,
+                                              const SentencePieceFrame& frame) {
   auto tokenizer = std::make_unique<SentencePieceTokenizer>(std::move(model), std::move(added));
-  tokenizer->configure(
-      static_cast<TokenId>(description.integer("model_vocab", 0, std::numeric_limits<TokenId>::max())),
-      read_described_id(description, "before", Vocabulary::kMaxId + 1).value_or(-1),
-      read_described_id(description, "after", Vocabulary::kMaxId + 1).value_or(-1));
+  tokenizer->configure(frame);
   return tokenizer;
 }
 

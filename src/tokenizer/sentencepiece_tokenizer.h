@@ -7,6 +7,8 @@
 
 #include "base/json/json.h"
 #include "store/sidecar/table_sidecar.h"
+#include "tokenizer/sentencepiece/sentencepiece_model.h"
+#include "tokenizer/stages/added_tokens.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/tokenizer_config.h"
 
@@ -18,6 +20,15 @@ namespace sluice::tokenizer {
 // sentencepiece's Decode.
 std::unique_ptr<Tokenizer> load_sentencepiece(std::string_view data, const std::string& name,
                                               const TokenizerConfig& config = {});
+
+struct SentencePieceFrame {
+  TokenId bos = -1, eos = -1;  // added around a text; -1: not added
+  TokenId model_vocab = 0;     // ids below it without a token decode to nothing
+};
+// The tokenizer of a model that some other file describes. REQUIRES: ids of `added` that are pieces of the
+// model have their contents.
+std::unique_ptr<Tokenizer> make_sentencepiece(SentencePieceModel model, AddedTokens added,
+                                              const SentencePieceFrame& frame);
 // Loads the result of compile() (compiled_tokenizer.h).
 std::unique_ptr<Tokenizer> load_compiled_sentencepiece(const JsonObject& description,
                                                        const store::TableSidecar& tables);

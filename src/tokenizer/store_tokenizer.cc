@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "store/sidecar/sidecar.h"
 #include "tokenizer/compiled_tokenizer.h"
+#include "tokenizer/gguf_tokenizer.h"
 
 namespace sluice::tokenizer {
 namespace {
@@ -16,6 +17,7 @@ constexpr std::string_view kSidecar = "tokenizer";
 std::unique_ptr<Tokenizer> load_files_of(const store::Checkpoint& checkpoint, const StopRequest& stop = {}) {
   checkpoint.check_files();
   stop_if(stop);
+  if (const auto header = checkpoint.gguf()) return load_gguf_tokenizer(*header, checkpoint.path(), 0, stop);
   return load_tokenizer(checkpoint.files_directory(), stop);
 }
 

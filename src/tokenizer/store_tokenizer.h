@@ -1,4 +1,5 @@
-// The tokenizer of a checkpoint. For a packed store: the tokenizer that was compiled into it, if it has one.
+// The tokenizer of a checkpoint: of its files, or of the keys of a GGUF file. For a packed store: the
+// tokenizer that was compiled into it, if it has one.
 #pragma once
 
 #include <memory>
