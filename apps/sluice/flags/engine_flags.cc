@@ -165,8 +165,9 @@ void add_policy_flags(Command& command, EngineFlags& flags, const EngineHelp& he
 
 void add_engine_flags(Command& command, EngineFlags& flags, const EngineHelp& help) {
   const std::string machine = "This machine";
-  add_model_argument(command, "MODEL", flags.model, flags,
-                     "Hugging Face directory, packed NAME.sluice store, or a name that sluice list shows");
+  add_model_argument(
+      command, "MODEL", flags.model, flags,
+      "Hugging Face directory, packed NAME.sluice store, GGUF file, or a name that sluice list shows");
   add_common_flags(
       command, flags,
       {.memory = "Budget for everything (8GiB, 500MB); default: what is free, less max(512 MiB, 5 %)",
