@@ -173,6 +173,7 @@ const std::map<std::string, std::vector<Room>> kRooms = {
     {"store",
      {{".", {}},
       {"source", {"."}},
+      {"local", {"source"}},
       {"sidecar", {".", "source"}},
       {"pack", {".", "source"}},
       {"check", {".", "source", "sidecar", "pack"}}}},

@@ -158,6 +158,7 @@ TEST_F(Messages, ShowForeignBytesEscaped) {
       {foreign},
       {"run", foreign, "-p", "a"},
       {"run", missing, "-p", "a"},
+      {"run", "-m", foreign, "-p", "a"},
       {"run", directory, "-p", "a"},
       {"run", kModel, foreign, "-p", "a"},
       {"run", kModel, "-p", "a", "--" + foreign},

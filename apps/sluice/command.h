@@ -13,6 +13,7 @@ void add_quantise(Command& app);
 void add_unpack(Command& app);
 void add_verify(Command& app);
 void add_inspect(Command& app);
+void add_list(Command& app);
 void add_run(Command& app);
 void add_forward(Command& app);
 void add_eval(Command& app);

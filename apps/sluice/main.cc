@@ -44,6 +44,7 @@ constexpr CommandRow kCommands[] = {
     {"profile", add_profile},
     {"plan", add_plan},
     // its files
+    {"list", add_list},
     {"inspect", add_inspect},
     {"pack", add_pack},
     {"unpack", add_unpack},
@@ -70,7 +71,7 @@ constexpr const char* kExamples = R"(Examples:
   sluice run qwen.sluice -p "The lighthouse keeper" -n 100 --memory 8GiB
   sluice run --help
 
-MODEL is a Hugging Face directory or a packed NAME.sluice store. Sizes read 8GiB, 1.5G (binary) or 500MB (decimal).
+MODEL is a Hugging Face directory, a packed NAME.sluice store, a GGUF file (the first of its parts), or a name that `sluice list` shows. Sizes read 8GiB, 1.5G (binary) or 500MB (decimal).
 Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted, 141 nobody reads standard output any more.)";
 
 // If one of the three is closed, the next opened file would take its number, and messages would go into that

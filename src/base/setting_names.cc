@@ -109,7 +109,7 @@ constexpr SettingNames kNames = {{
     {Setting::kHalfLife, "--half-life", "half_life"},
     {Setting::kMemoryExperts, "--memory-experts", "memory_experts"},
     {Setting::kShape, "--shape", "shape"},
-    {Setting::kModel, "--model", "model"},
+    {Setting::kModel, "-m,--model", "model"},
     {Setting::kBudget, "--budget", "budget"},
     {Setting::kQuick, "--quick", "quick"},
     {Setting::kAhead, "--ahead", "ahead"},

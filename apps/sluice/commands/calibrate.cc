@@ -18,6 +18,7 @@
 #include "eval/measure_calibration.h"
 #include "flags/common_flags.h"
 #include "flags/engine_flags.h"
+#include "flags/model_argument.h"
 #include "flags/number_range.h"
 #include "flags/output_path.h"
 #include "setup/open_model.h"
@@ -98,6 +99,7 @@ void print_tables(const engine::Calibration& calibration) {
 
 // Checked before the work begins. Whether the store is in slices.
 bool check_store(const EngineFlags& flags, const std::string& state) {
+  check_model_name(flags.model);
   if (!store::looks_like_store(flags.model))
     throw Error(ErrorKind::kUnsupported, "only a packed store keeps what it loses")
         .in(flags.model)
@@ -171,11 +173,10 @@ void add_calibrate(Command& app) {
                        " can keep to it, or what prefetching is to add to inputs of routers");
   auto options = std::make_shared<Options>();
   EngineFlags& flags = options->engine;
-  command
-      ->add_argument("STORE", &flags.model,
-                     "Packed NAME.sluice store; keeps the result as a sidecar. With " + Setting::kResidual +
-                         " any model")
-      ->required();
+  add_model_argument(
+      *command, "STORE", flags.model, flags,
+      "Packed NAME.sluice store; keeps the result as a sidecar. With " + Setting::kResidual + " any model");
+  take_model_name(*command, options->reference, flags);
   command->add_option(
       Setting::kReference, &options->reference,
       "For a store in slices, the model that it was packed from: a Hugging Face directory, or a store "

@@ -16,6 +16,7 @@
 #include "base/text_table.h"
 #include "eval/measure_residual.h"
 #include "flags/engine_flags.h"
+#include "flags/model_argument.h"
 #include "flags/output_path.h"
 #include "model/architecture.h"
 #include "model/config.h"
@@ -39,6 +40,7 @@ using engine::WindowMean;
 
 // Where the result goes; checked before the work begins.
 void check_place(const EngineFlags& flags, const ResidualRequest& request) {
+  check_model_name(flags.model);
   if (!request.output.empty()) return check_output_path(request.output);
   if (store::looks_like_store(flags.model)) return store::check_takes_sidecars(flags.model);
   throw Error(ErrorKind::kUsage, "only a packed store can keep its residual itself")

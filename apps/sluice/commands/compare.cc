@@ -16,6 +16,7 @@
 #include "experts/device_presets.h"
 #include "experts/registry.h"
 #include "flags/engine_flags.h"
+#include "flags/model_argument.h"
 #include "flags/number_range.h"
 #include "flags/routing_flags.h"
 #include "flags/split_list.h"
@@ -229,6 +230,8 @@ void add_compare(Command& app) {
       ->add_option(Setting::kBatch, &options->batch, "Decode every prompt this many times together, 1 to 256")
       ->show_default()
       ->check(whole_number(Setting::kBatch, 1, 256));
+  for (std::string* const other : {&options->whole, &options->reference})
+    take_model_name(*command, *other, options->engine);
   command->add_option(Setting::kWhole, &options->whole,
                       "The same model stored whole, for presets that read whole experts; default: MODEL");
   command->add_option(

@@ -7,6 +7,7 @@
 #include "base/json/json.h"
 #include "base/setting.h"
 #include "command.h"
+#include "flags/model_argument.h"
 #include "model/architecture.h"
 #include "model/config.h"
 #include "setup/open_tokenizer.h"
@@ -39,8 +40,8 @@ void detokenize(const Options& options) {
 void add_detokenize(Command& app) {
   Command* command = app.add_command("detokenize", "Turn token ids into text");
   auto options = std::make_shared<Options>();
-  command->add_argument("PATH", &options->path, "Model directory, packed store, or tokenizer.json")
-      ->required();
+  add_model_argument(*command, "PATH", options->path, options->common,
+                     "Model directory, packed store, tokenizer.json, or a name that sluice list shows");
   command->add_option(Setting::kTokens, &options->tokens, "Token ids, separated by commas")->required();
   command->add_flag(Setting::kSpecial, options->special, "Show special tokens too");
   add_common_flags(*command, options->common,

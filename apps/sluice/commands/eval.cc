@@ -13,6 +13,7 @@
 #include "engine/run_report.h"
 #include "eval/identity.h"
 #include "eval/tasks/choice_tasks.h"
+#include "flags/model_argument.h"
 #include "flags/number_range.h"
 #include "flags/output_path.h"
 #include "lab/machine/machine.h"
@@ -154,6 +155,7 @@ void add_eval(Command& app) {
                        ": the rest of a window is context; default: " + Setting::kCtx)
       ->check(whole_number(Setting::kStride, 1, 1 << 24))
       ->group(text);
+  take_model_name(*command, options->reference, options->engine);
   command
       ->add_option(Setting::kReference, &options->reference,
                    "Exact model to compare with, of the same vocabulary: KL divergence and top-1 agreement")

@@ -26,6 +26,7 @@
 #include "command.h"
 #include "engine/session/sequence.h"
 #include "flags/common_flags.h"
+#include "flags/model_argument.h"
 #include "model/architecture.h"
 #include "report/gguf_report.h"
 #include "report/progress.h"
@@ -549,6 +550,7 @@ void print_text(const store::Checkpoint& checkpoint, const Model& model, const R
 }
 
 void inspect(const Options& options) {
+  check_model_name(options.path);
   if (store::looks_like_gguf(options.path))
     return print_gguf(options.path, options.tensors, options.common.json);
   const std::unique_ptr<store::Checkpoint> checkpoint = store::open_checkpoint(options.path);
@@ -566,8 +568,8 @@ void inspect(const Options& options) {
 void add_inspect(Command& app) {
   Command* command = app.add_command("inspect", "Show what a model is made of and how much packing saves");
   auto options = std::make_shared<Options>();
-  command->add_argument("MODEL", &options->path, "Hugging Face directory, packed store or GGUF file")
-      ->required();
+  add_model_argument(*command, "MODEL", options->path, options->common,
+                     "Hugging Face directory, packed store, GGUF file, or a name that sluice list shows");
   command->add_flag(Setting::kTensors, options->tensors, "List all tensors with type and shape");
   command->add_flag(Setting::kFull, options->full,
                     "Read all weights for the entropy of exponents, not a sample");

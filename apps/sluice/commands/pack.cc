@@ -24,6 +24,7 @@
 #include "codec/exponents/shards.h"
 #include "command.h"
 #include "flags/common_flags.h"
+#include "flags/model_argument.h"
 #include "flags/number_range.h"
 #include "flags/output_path.h"
 #include "flags/slice_bits_flag.h"
@@ -140,6 +141,7 @@ void pack(const Options& options) {
   WorkMemory(options.common.memory, "pack");  // checked before the model is read
   pack.interrupted = interrupted;
 
+  check_model_name(options.model);
   store::check_patterns(options.model, options.exclude);
   check_new_directory(options.output);
   const auto checkpoint = store::open_directory(options.model, options.exclude);
@@ -203,7 +205,8 @@ void add_pack(Command& app) {
   Command* command =
       app.add_command("pack", "Pack a model directory into a store that is fetched expert by expert");
   auto options = std::make_shared<Options>();
-  command->add_argument("MODEL", &options->model, "Hugging Face directory")->required();
+  add_model_argument(*command, "MODEL", options->model, options->common,
+                     "Hugging Face directory, or a name that sluice list shows");
   command->add_option(Setting::kOutput, &options->output, "The store to make, NAME.sluice; must not exist")
       ->required();
   command

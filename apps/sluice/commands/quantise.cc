@@ -12,6 +12,7 @@
 #include "codec/slices/quantiser_variants.h"
 #include "command.h"
 #include "flags/common_flags.h"
+#include "flags/model_argument.h"
 #include "flags/output_path.h"
 #include "flags/slice_bits_flag.h"
 #include "flags/work_memory.h"
@@ -42,6 +43,7 @@ std::string quantiser_names() {
 void quantise(const Options& options) {
   const codec::QuantiserVariant& variant = codec::find_quantiser_variant(options.quantiser);
   const codec::SliceBits bits = slice_bits_flag(options.slices);
+  check_model_name(options.model);
   store::check_not_packed(options.model);
   check_new_directory(options.output);
   const auto checkpoint = store::open_directory(options.model);
@@ -80,7 +82,8 @@ void add_quantise(Command& app) {
   Command* command = app.add_command(
       "quantise", "Copy a model directory with its experts rounded, to measure what that costs");
   auto options = std::make_shared<Options>();
-  command->add_argument("MODEL", &options->model, "Hugging Face directory")->required();
+  add_model_argument(*command, "MODEL", options->model, options->common,
+                     "Hugging Face directory, or a name that sluice list shows");
   command->add_option(Setting::kOutput, &options->output, "The directory to make; must not exist")
       ->required();
   command

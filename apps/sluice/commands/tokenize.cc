@@ -9,6 +9,7 @@
 #include "base/json/json.h"
 #include "base/setting.h"
 #include "command.h"
+#include "flags/model_argument.h"
 #include "model/architecture.h"
 #include "model/config.h"
 #include "setup/open_tokenizer.h"
@@ -52,8 +53,8 @@ void tokenize(const Options& options) {
 void add_tokenize(Command& app) {
   Command* command = app.add_command("tokenize", "Turn text into token ids");
   auto options = std::make_shared<Options>();
-  command->add_argument("PATH", &options->path, "Model directory, packed store, or tokenizer.json")
-      ->required();
+  add_model_argument(*command, "PATH", options->path, options->common,
+                     "Model directory, packed store, tokenizer.json, or a name that sluice list shows");
   Command* text = command->add_choice("Text");
   text->add_option(Setting::kPrompt, &options->prompt, "The text");
   Flag* file =

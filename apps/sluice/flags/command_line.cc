@@ -117,10 +117,20 @@ struct Flag::State {
   std::string name() const { return setting ? mark(*setting) : help.names; }
   // As errors name what is not given.
   std::string long_name() const { return split_names(help.names).back(); }
+  // What it takes, as errors call it, and its flag.
+  std::string value_word() const { return is_argument() ? help.names : help.value; }
+  std::string long_flag() const { return split_names(is_argument() ? help.flags : help.names).back(); }
+  bool is_argument() const { return help.group.empty(); }
   bool repeats() const { return std::holds_alternative<std::vector<std::string>*>(target); }
   bool is_named(const std::string& word) const {
-    const Words names = split_names(help.names);
+    const Words names = split_names(is_argument() ? help.flags : help.names);
     return word.starts_with('-') && std::find(names.begin(), names.end(), word) != names.end();
+  }
+  // Whether one of the words names it, maybe with its value joined.
+  bool is_among(const Words& words) const {
+    return std::ranges::any_of(words, [&](const std::string& word) {
+      return is_named(word.substr(0, word.find('='))) || is_named(word.substr(0, 2));
+    });
   }
 };
 
@@ -180,6 +190,7 @@ struct Command::State {
   std::vector<std::unique_ptr<Command>> commands;
   std::vector<std::pair<std::size_t, std::unique_ptr<Command>>> choices;  // with the flags declared before
   std::vector<std::unique_ptr<Flag>> flags;
+  std::vector<std::function<void()>> steps;  // before the callback
 
   // The flags of this command, those of its choices at their places.
   std::vector<const Flag::State*> all_flags() const;
@@ -246,19 +257,26 @@ Flag* Command::keep(const std::string& names, std::optional<Setting> setting, co
 }
 
 Flag* Command::add_option(Setting setting, FlagTarget target, const std::string& help) {
-  return add_value(state_->flags_of(setting), setting, std::move(target), help);
+  return add_value(state_->flags_of(setting), "", setting, std::move(target), help);
 }
 
 Flag* Command::add_argument(const std::string& word, FlagTarget target, const std::string& help) {
-  return add_value(word, std::nullopt, std::move(target), help);
+  return add_value(word, "", std::nullopt, std::move(target), help);
 }
 
-Flag* Command::add_value(const std::string& names, std::optional<Setting> setting, FlagTarget target,
-                         const std::string& help) {
+Flag* Command::add_argument(const std::string& word, Setting flag, FlagTarget target,
+                            const std::string& help) {
+  return add_value(word, state_->flags_of(flag), std::nullopt, std::move(target), help);
+}
+
+Flag* Command::add_value(const std::string& names, const std::string& flags, std::optional<Setting> setting,
+                         FlagTarget target, const std::string& help) {
   Flag* flag = keep(names, setting, help);
+  flag->state_->help.flags = flags;
   flag->state_->takes_value = true;
   if (names.starts_with('-')) flag->state_->help.value = usual_word(target);
-  flag->state_->option = std::visit(AddOption{*state_->app, names, flag->state_->name()}, target);
+  const std::string all = flags.empty() ? names : names + ',' + flags;
+  flag->state_->option = std::visit(AddOption{*state_->app, all, flag->state_->name()}, target);
   flag->state_->target = std::move(target);
   return flag;
 }
@@ -289,10 +307,13 @@ void Command::version(const std::string& text) {
   state_->app->set_version_flag(state_->flags_of(Setting::kVersion), text);
 }
 
+void Command::before(std::function<void()> step) { state_->steps.push_back(std::move(step)); }
+
 void Command::footer(const std::string& text) { state_->footer = text; }
 void Command::callback(std::function<void()> callback) {
   state_->app->callback([state = state_.get(), callback = std::move(callback)] {
     state->check_complete();
+    for (const auto& step : state->steps) step();
     callback();
   });
 }
@@ -369,11 +390,11 @@ void Command::State::check_words(const Words& words) const {
     if (last || named(words[i + 1]) != nullptr)
       throw Error(ErrorKind::kUsage, "the flag has no value")
           .in(word)
-          .expected(word + ' ' + flag->help.value)
+          .expected(word + ' ' + flag->value_word())
           .found(last ? "the end of the command line" : "the flag " + words[i + 1])
           .fix(last
                    ? asks_for_help()
-                   : fmt::format("give a value, or {}={} if that is meant", flag->long_name(), words[i + 1]));
+                   : fmt::format("give a value, or {}={} if that is meant", flag->long_flag(), words[i + 1]));
     ++i;
   }
 }
@@ -381,7 +402,7 @@ void Command::State::check_words(const Words& words) const {
 void Command::State::check_complete() const {
   for (const Flag::State* flag : all_flags()) {
     if (!flag->help.required || flag->option->count() > 0) continue;
-    const bool argument = flag->help.group.empty();
+    const bool argument = flag->is_argument();
     throw Error(ErrorKind::kUsage, argument ? "the argument is missing" : "the flag is missing")
         .in(flag->long_name())
         .expected(argument ? fmt::format("`sluice {}{}`", prefix(), flag->help.names)
@@ -420,7 +441,7 @@ Error Command::State::refused(const Words& words, const Words& remaining, const 
     if (word.size() < 2 || word[0] != '-') continue;
     Words known = {help_flag()};
     for (const Flag::State* flag : all)
-      for (const std::string& name : split_names(flag->help.names))
+      for (const std::string& name : split_names(flag->help.names + ',' + flag->help.flags))
         if (name.starts_with("--")) known.push_back(name);
     const std::string unknown = word.substr(0, word.find('='));
     const std::string meant = nearest(unknown, known), instead = instead_of(unknown);
@@ -444,9 +465,9 @@ Error Command::State::refused(const Words& words, const Words& remaining, const 
     }
   }
   if (!remaining.empty()) {
-    Words arguments;
+    Words arguments;  // that have no flag in these words
     for (const Flag::State* flag : all)
-      if (flag->help.group.empty()) arguments.push_back(flag->help.names);
+      if (flag->is_argument() && !flag->is_among(words)) arguments.push_back(flag->help.names);
     return Error(ErrorKind::kUsage, "a word too many")
         .in(name)
         .expected(arguments.empty() ? "flags alone" : fmt::format("{} and flags", fmt::join(arguments, ", ")))

@@ -66,6 +66,8 @@ class Command {
   Flag* add_option(Setting setting, FlagTarget target, const std::string& help);
   Flag* add_flag(Setting setting, bool& target, const std::string& help);
   Flag* add_argument(const std::string& word, FlagTarget target, const std::string& help);  // by its place
+  // By its place, or by a flag: one of both.
+  Flag* add_argument(const std::string& word, Setting flag, FlagTarget target, const std::string& help);
   // Flags of this command that are accepted as in that one, and do nothing here: the help says so.
   // REQUIRES: they were added
   void without_effect(const std::vector<Setting>& settings, const std::string& command);
@@ -77,6 +79,8 @@ class Command {
   void version(const std::string& text);  // what the flag for it prints
   void footer(const std::string& text);   // under the help
   void callback(std::function<void()> callback);
+  // Called before the callback, in the order of these calls, once all that must be given is.
+  void before(std::function<void()> step);
 
   std::vector<std::string> command_names() const;
   std::string help(std::size_t columns) const;
@@ -90,8 +94,8 @@ class Command {
   struct State;
   explicit Command(std::unique_ptr<State> state);
   Flag* keep(const std::string& names, std::optional<Setting> setting, const std::string& help);
-  Flag* add_value(const std::string& names, std::optional<Setting> setting, FlagTarget target,
-                  const std::string& help);
+  Flag* add_value(const std::string& names, const std::string& flags, std::optional<Setting> setting,
+                  FlagTarget target, const std::string& help);
   std::unique_ptr<State> state_;
 };
 

@@ -6,6 +6,7 @@
 #include "experts/device_presets.h"
 #include "experts/registry.h"
 #include "flags/command_line.h"
+#include "flags/model_argument.h"
 #include "flags/number_range.h"
 #include "flags/policy_names.h"
 
@@ -164,8 +165,9 @@ void add_policy_flags(Command& command, EngineFlags& flags, const EngineHelp& he
 
 void add_engine_flags(Command& command, EngineFlags& flags, const EngineHelp& help) {
   const std::string machine = "This machine";
-  command.add_argument("MODEL", &flags.model, "Hugging Face directory or packed NAME.sluice store")
-      ->required();
+  add_model_argument(
+      command, "MODEL", flags.model, flags,
+      "Hugging Face directory, packed NAME.sluice store, GGUF file, or a name that sluice list shows");
   add_common_flags(
       command, flags,
       {.memory = "Budget for everything (8GiB, 500MB); default: what is free, less max(512 MiB, 5 %)",

@@ -27,6 +27,7 @@ std::string entry(const std::string& what, const std::string& text, std::size_t 
 
 std::string what_it_takes(const HelpFlag& flag) {
   std::string what = flag.names;
+  if (!flag.flags.empty()) what += " or " + flag.flags + ' ' + flag.names;
   if (!flag.value.empty()) what += ' ' + flag.value;
   if (!flag.initial.empty()) what += '=' + flag.initial;
   return what;

@@ -16,6 +16,7 @@ struct HelpFlag {
   bool required = false;
   bool effective = true;                  // else accepted, and does nothing
   std::string acts = "in every command";  // of such a flag: where else it is accepted
+  std::string flags{};                    // by which an argument may be given as well
 };
 
 struct HelpCommand {

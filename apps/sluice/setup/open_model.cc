@@ -2,6 +2,7 @@
 
 #include "base/setting.h"
 #include "base/stopwatch.h"
+#include "flags/model_argument.h"
 #include "flags/number_range.h"
 #include "model/config.h"
 #include "setup/open_tokenizer.h"
@@ -12,6 +13,7 @@ namespace sluice::app {
 OpenModel open_model(const std::string& path, WithTokenizer with_tokenizer, const CommonFlags& flags) {
   OpenModel open;
   Stopwatch watch;
+  check_model_name(path);
   open.checkpoint = store::open_checkpoint(path);
   open.model = model::describe_model(*open.checkpoint);
   open.open_s = watch.lap();

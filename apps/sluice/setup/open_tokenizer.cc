@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "flags/model_argument.h"
 #include "store/checkpoint.h"
 #include "store/source/open_checkpoint.h"
 #include "streams/standard_input.h"
@@ -34,6 +35,7 @@ std::unique_ptr<tokenizer::Tokenizer> tokenizer_of(const store::Checkpoint& chec
 }
 
 std::unique_ptr<tokenizer::Tokenizer> open_tokenizer(const std::string& path, const CommonFlags& flags) {
+  check_model_name(path);
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) {
     throw Error(ErrorKind::kNotFound, "no such file or directory")

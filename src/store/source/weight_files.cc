@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/setting.h"
 #include "store/json_reader.h"
+#include "store/source/gguf_names.h"
 
 namespace sluice::store {
 namespace {
@@ -77,6 +78,22 @@ WeightSet set_of_index(const SourceDirectory& directory, const std::string& inde
   return set;
 }
 
+// Weights in another format than safetensors. What is to be named instead of the directory, if they are GGUF.
+Error foreign_weights(const SourceDirectory& directory, const std::vector<std::string>& foreign) {
+  const std::vector<GgufNames> models = gguf_models(foreign);
+  const auto fix = [&]() -> std::string {
+    if (models.empty()) return "use the safetensors version of this model";
+    if (models.size() > 1) return "name one of its GGUF files, or use the safetensors version of this model";
+    return fmt::format("name the file, not its directory: sluice run {}/{}", directory.path,
+                       models.front().first);
+  };
+  return Error(ErrorKind::kUnsupported, "no safetensors weights here")
+      .in(directory.path)
+      .expected("*.safetensors")
+      .found(some_of(foreign))
+      .fix(fix());
+}
+
 WeightSet choose_set(const SourceDirectory& directory, const std::vector<std::string>& safetensors) {
   const std::vector<std::string> indexes = names_where(directory, [](const SourceFile& file) {
     return is_top(file.relative) && file.relative.ends_with(kIndexSuffix);
@@ -99,13 +116,7 @@ WeightSet choose_set(const SourceDirectory& directory, const std::vector<std::st
   if (top.size() == 1) return {.files = top, .index = {}, .mapping = {}};
   if (top.empty()) {
     const std::vector<std::string> foreign = names_where(directory, is_foreign_weights);
-    if (!foreign.empty()) {
-      throw Error(ErrorKind::kUnsupported, "no safetensors weights here")
-          .in(directory.path)
-          .expected("*.safetensors")
-          .found(some_of(foreign))
-          .fix("use the safetensors version of this model");
-    }
+    if (!foreign.empty()) throw foreign_weights(directory, foreign);
     throw Error(ErrorKind::kNotFound, "no weights here")
         .in(directory.path)
         .expected("model.safetensors, or model.safetensors.index.json and its shards")

@@ -101,6 +101,23 @@ TEST_F(WeightFiles, ABadIndex) {
   EXPECT_THAT(with(index_of("\"a\":1")), HasSubstr("a string"));
 }
 
+// A directory is no GGUF model; the file in it is.
+TEST_F(WeightFiles, TheOneGgufModelOfADirectoryIsToldByName) {
+  put("a-00001-of-00002.gguf", "GGUF");
+  put("a-00002-of-00002.gguf", "GGUF");
+  put("mmproj-f16.gguf", "GGUF");
+  const std::string named =
+      "name the file, not its directory: sluice run " + temp_.path() + "/a-00001-of-00002.gguf";
+  EXPECT_THAT(error_to_run(), HasSubstr(named));
+  put("pytorch_model.bin", "x");
+  EXPECT_THAT(error_to_run(), HasSubstr(named));
+  put("b.gguf", "GGUF");
+  EXPECT_THAT(error_to_run(), HasSubstr("name one of its GGUF files"));
+  for (const char* name : {"a-00001-of-00002.gguf", "a-00002-of-00002.gguf", "mmproj-f16.gguf", "b.gguf"})
+    fs::remove(temp_ / name);
+  EXPECT_THAT(error_to_run(), HasSubstr("use the safetensors version"));
+}
+
 TEST_F(WeightFiles, ASecondSetMustBeLeftOutToPackAndDoesNotMatterToRun) {
   put("model.safetensors", kTensorA);
   for (const char* other : {"pytorch_model.bin", "weights.bin", "model-q4.gguf", "consolidated.00.pth",
