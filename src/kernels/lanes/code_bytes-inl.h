@@ -8,7 +8,8 @@
 //   numbers_times_2_24(a)  Columns: signed codes times 2^24
 //   numbers_of(a, table)   Columns: what codes below 16 stand for
 // and half_at(p), a binary16; two_halves(a, b), a Vec of a in lanes 0 … 7 and b in the others; of_bytes(low,
-// high), a Vec of 16 signed bytes; kBlockRows, the rows that are computed at once for one token.
+// high), a Vec of 16 signed bytes; and sizes of register tiles: kBlockRows for one token, kBlockTileRows ×
+// kBlockTileTokens for several.
 #pragma once
 
 #include <cstdint>

@@ -11,8 +11,11 @@
 namespace sluice::kernels {
 namespace {
 
-// Rows at once for one token: 8 registers of sums.
-inline constexpr int kBlockRows = 4;
+// One row at a time for one token: 2 and 3 rows at once are up to a tenth faster out of the L1 cache, but no
+// faster out of memory, which one row passes in order. Several tokens: with numbers that lie in the cache 3
+// rows by 2 tokens have 1.3 times the speed of 1 × 6 and 2 × 3.
+inline constexpr int kBlockRows = 1;
+inline constexpr int kBlockTileRows = 3, kBlockTileTokens = 2;
 
 [[gnu::always_inline]] inline CodeBytes load_codes(const std::byte* p) {
   return {_mm256_permute4x64_epi64(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)), 0xd8)};

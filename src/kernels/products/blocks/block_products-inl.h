@@ -28,6 +28,12 @@ struct BlockRow {
     else
       return Format(blocks + i * Format::kBytes, nullptr);
   }
+  // Prefetches a block.
+  [[gnu::always_inline]] void ask_ahead(std::size_t i) const {
+#pragma GCC unroll 8
+    for (std::size_t line = 0; line < Format::kBytes; line += 64)
+      __builtin_prefetch(blocks + i * Format::kBytes + line, 0, 3);
+  }
 };
 
 // Ends the sums of a row: an odd half block is followed by one of zeros, which makes +0 of −0.
@@ -37,7 +43,8 @@ struct BlockRow {
   return a.bias == nullptr ? sum : sum + a.bias[row];
 }
 
-// Some rows from `row` on with one token: codes go from memory into registers and are dropped.
+// Some rows from `row` on with one token: codes go from memory into registers and are dropped, while those of
+// the rows after the next are prefetched.
 template <class Format, int... kRow>
 [[gnu::noinline]] void one_token(const ProductArgs& a, std::size_t row, std::integer_sequence<int, kRow...>) {
   constexpr int R = sizeof...(kRow);
@@ -49,6 +56,7 @@ template <class Format, int... kRow>
   for (int r = 0; r < R; ++r) sums[r] = zero();
   for (std::size_t b = 0; b < blocks; ++b) {
     const Format block[R] = {first.block(b + kRow * blocks)...};
+    (first.ask_ahead(b + (kRow + 2 * R) * blocks), ...);
 #pragma GCC unroll 8
     for (unsigned h = 0; h < BlockRow<Format>::kHalves; ++h, x += 32) {
       const Vec even = load(x), odd = load(x + 16);
@@ -126,14 +134,14 @@ inline void add_tokens(std::size_t tokens, BlockTile& tile, std::size_t row, std
 // Adds the tile's columns, which x has for the first of `tokens` tokens.
 inline void add_columns(BlockTile& tile, std::size_t rows, std::size_t tokens, std::size_t columns,
                         const float* x, std::size_t x_stride) {
-  const std::size_t tiles = (tokens + kTokens - 1) / kTokens;
+  const std::size_t tiles = (tokens + kBlockTileTokens - 1) / kBlockTileTokens;
   std::size_t t = 0;
   for (std::size_t i = 0; i < tiles; ++i) {  // sizes differ by one at most
     const std::size_t n = (tokens - t + (tiles - i) - 1) / (tiles - i);
     std::size_t r = 0;
-    for (; r + kRows <= rows; r += kRows)
-      add_tokens<kRows, kTokens>(n, tile, r, t, columns, x + t * x_stride, x_stride);
-    for (; r < rows; ++r) add_tokens<1, kTokens>(n, tile, r, t, columns, x + t * x_stride, x_stride);
+    for (; r + kBlockTileRows <= rows; r += kBlockTileRows)
+      add_tokens<kBlockTileRows, kBlockTileTokens>(n, tile, r, t, columns, x + t * x_stride, x_stride);
+    for (; r < rows; ++r) add_tokens<1, kBlockTileTokens>(n, tile, r, t, columns, x + t * x_stride, x_stride);
     t += n;
   }
 }

@@ -9,6 +9,7 @@
 #include "base/machine/thread_pool.h"
 #include "codec/matrix_format.h"
 #include "device/space.h"
+#include "kernels/products/blocks/block_data.h"
 #include "kernels/products/format_kernels.h"
 #include "kernels/products/products.h"
 #include "kernels/test_data.h"
@@ -19,37 +20,15 @@ namespace {
 using codec::MatrixFormat;
 using codec::MatrixShape;
 
-// Where a block has binary16 numbers; the scales of MXFP4 are whole bytes.
-struct Blocks {
-  const MatrixFormat& format;
-  std::vector<std::size_t> halves;
-};
-
-const std::vector<Blocks>& all_blocks() {
-  static const std::vector<Blocks> kAll = {
-      {codec::kFormatQ40, {0}},    {codec::kFormatQ41, {0, 2}},   {codec::kFormatQ50, {0}},
-      {codec::kFormatQ51, {0, 2}}, {codec::kFormatQ80, {0}},      {codec::kFormatQ2K, {80, 82}},
-      {codec::kFormatQ3K, {108}},  {codec::kFormatQ4K, {0, 2}},   {codec::kFormatQ5K, {0, 2}},
-      {codec::kFormatQ6K, {208}},  {codec::kFormatIq4Nl, {0}},    {codec::kFormatIq4Xs, {0}},
-      {codec::kFormatMxfp4, {}},   {codec::kFormatMxfp4Pair, {}},
-  };
-  return kAll;
-}
-
-enum class Scales { kAlike, kAny };  // of numbers of about the same size, or any that the format allows
-
 // Nothing behind its planes can be read.
 class Matrix {
  public:
-  Matrix(const Blocks& blocks, MatrixShape shape, Scales scales, std::mt19937_64& random) {
+  Matrix(const Blocks& blocks, MatrixShape shape, BlockScales scales, std::mt19937_64& random) {
     ref_.format = &blocks.format;
     ref_.shape = shape;
-    const std::size_t count = shape.elements() / blocks.format.block.columns;
     for (std::size_t p = 0; p < blocks.format.plane_count(); ++p) {
       std::vector<std::byte> bytes(blocks.format.plane_bytes(shape, p));
-      for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
-      for (std::size_t i = 0; i < count; ++i)
-        put_scales(blocks, p, &bytes[bytes.size() / count * i], scales, random);
+      fill_blocks(blocks, p, scales, random, bytes);
       planes_.push_back(std::make_unique<GuardedBytes>(bytes));
       ref_.planes[p] = device::host_space().address(planes_.back()->data());
     }
@@ -64,18 +43,6 @@ class Matrix {
   }
 
  private:
-  static void put_scales(const Blocks& blocks, std::size_t plane, std::byte* block, Scales scales,
-                         std::mt19937_64& random) {
-    const bool power = blocks.halves.empty() && plane + 1 == blocks.format.plane_count();
-    if (power)
-      *block = static_cast<std::byte>(scales == Scales::kAlike ? 120 + random() % 10 : random() % 255);
-    for (const std::size_t at : blocks.halves) {
-      auto word = static_cast<std::uint16_t>(random());
-      if (scales == Scales::kAlike) word = static_cast<std::uint16_t>((word & 0x8fff) | 0x2000);
-      if ((word & 0x7c00) == 0x7c00) word &= 0xbfff;  // infinite or no number
-      std::memcpy(block + at, &word, 2);
-    }
-  }
   codec::MatrixRef ref_;
   std::vector<std::unique_ptr<GuardedBytes>> planes_;
 };
@@ -125,7 +92,7 @@ TEST(BlockProducts, AreThereForEveryFormatOfBlocks) {
 TEST(BlockProducts, HaveTheNumbersOfTheFormat) {
   std::mt19937_64 random = test_random(201);
   for (const Blocks& blocks : all_blocks()) {
-    for (const Scales scales : {Scales::kAlike, Scales::kAny}) {
+    for (const BlockScales scales : {BlockScales::kAlike, BlockScales::kAny}) {
       constexpr std::size_t kColumns = 256;
       const Matrix matrix(blocks, {9, kColumns}, scales, random);
       const std::vector<float> words = matrix.words();
@@ -161,9 +128,9 @@ TEST(BlockProducts, HaveTheBitsOfTheirWordsOnEveryInstructionSet) {
                                                 {21, 5 * block, 13},
                                                 {18, block, 50},
                                                 {300, 768, 1}}) {
-      for (const Scales scales : {Scales::kAlike, Scales::kAny}) {
+      for (const BlockScales scales : {BlockScales::kAlike, BlockScales::kAny}) {
         const Matrix matrix(blocks, {rows, columns}, scales, random);
-        const bool wild = scales == Scales::kAny;
+        const bool wild = scales == BlockScales::kAny;
         const std::vector<float> x =
             wild ? wild_floats(random, tokens * columns) : normal_floats(random, tokens * columns);
         const std::vector<float> bias = normal_floats(random, random() % 2 * rows);
@@ -182,7 +149,7 @@ TEST(BlockProducts, HaveTheSignOfAZeroSum) {
   std::mt19937_64 random = test_random(203);
   for (const Blocks& blocks : all_blocks()) {
     for (const std::size_t columns : {std::size_t{256}, std::size_t{768} + blocks.format.block.columns}) {
-      const Matrix matrix(blocks, {33, columns}, Scales::kAny, random);
+      const Matrix matrix(blocks, {33, columns}, BlockScales::kAny, random);
       std::vector<float> x(columns);
       for (float& number : x)
         number = std::bit_cast<float>(static_cast<std::uint32_t>(random() % 3) << 31 | 1u);
