@@ -35,7 +35,8 @@ bool computes_layers_ahead(const EnginePlan& plan) {
 }
 
 // Whether some matrix that is multiplied with is in a format for whose row of kernels `wanted` is true.
-bool has_format(const BudgetParts& parts, bool (*wanted)(const kernels::FormatRow& row)) {
+template <class Wanted>
+bool has_format(const BudgetParts& parts, const Wanted& wanted) {
   const auto any = [&](std::span<const codec::MatrixFormat* const> formats) {
     return std::ranges::any_of(formats, [&](const codec::MatrixFormat* format) {
       return wanted(kernels::format_row(parts.kernels, format));
@@ -217,8 +218,9 @@ kernels::ScratchShape scratch_shape(const BudgetParts& parts, DenseView dense, s
   shape.wide = parts.kernels.rounds() && has_format(parts, [](const kernels::FormatRow& row) {
                  return row.format->words && row.driver->widens;
                });
-  shape.decoded = has_format(
-      parts, [](const kernels::FormatRow& row) { return row.driver == &kernels::kDecodedProducts; });
+  shape.decoded = has_format(parts, [&parts](const kernels::FormatRow& row) {
+    return row.driver == &kernels::kDecodedProducts && row.of(parts.kernels.isa).blocks == nullptr;
+  });
   return shape;
 }
 

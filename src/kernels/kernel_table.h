@@ -10,6 +10,7 @@ namespace sluice::kernels {
 
 // Each stands in the _impl.h of its operation; who calls one includes that.
 struct AttentionKernels;
+struct BlockKernels;
 struct ElementwiseKernels;
 struct Int8Kernels;
 struct IntegerKernels;
@@ -32,6 +33,7 @@ extern const SlicedKernels kSlicedScalar, kSlicedAvx2, kSlicedAvx512, kSlicedNeo
 extern const Int8Kernels kInt8Scalar, kInt8Avx2, kInt8Avx512, kInt8Neon;
 extern const IntegerKernels kIntegerScalar, kIntegerAvx2, kIntegerAvx512, kIntegerAvx512Vnni, kIntegerAmxInt8,
     kIntegerNeon;
+extern const BlockKernels kBlocksAvx2, kBlocksAvx512;
 extern const PackedKernels kPackedNone, kPackedAvx512, kPackedAvx512Vbmi2;
 extern const TileKernels kTilesScalar, kTilesAmx;
 extern const TileKernels kPairsScalar, kPairsAvx512Bf16;

@@ -22,6 +22,7 @@
 #include "kernels/attention/attention.h"
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/products/codes/sliced_matmul.h"
+#include "kernels/products/format_kernels.h"
 #include "kernels/products/products.h"
 #include "kernels/products/words/matmul.h"
 
@@ -124,6 +125,31 @@ void add_int8(const Context& ctx, std::span<const float> x, std::size_t tokens, 
                  std::move(y)});
 }
 
+// Adds products with every format that has kernels for blocks of codes on some set.
+void add_blocks(const Context& ctx, std::span<const float> x, std::size_t rows, std::vector<Result>& all) {
+  for (const FormatRow& row : format_rows()) {
+    if (row.driver != &kDecodedProducts) continue;
+    const codec::MatrixShape shape{rows, row.format->block.columns};
+    codec::MatrixRef w{row.format, shape};
+    std::vector<std::byte> planes[codec::kMostPlanes];
+    SplitMix64 random(4);
+    for (std::size_t p = 0; p < row.format->plane_count(); ++p) {
+      planes[p].resize(row.format->plane_bytes(shape, p));
+      // Without this bit every byte is part of a scale that is a number, and not a large one.
+      for (std::byte& byte : planes[p]) byte = static_cast<std::byte>(random.next()) & std::byte{0xbf};
+      w.planes[p] = device::host_space().address(planes[p].data());
+    }
+    const std::size_t tokens = x.size() / 256;  // of the widest block
+    std::vector<float> packed(tokens * activation_floats(w));
+    arrange_for(ctx, w, x.data(), tokens, shape.columns, packed.data());
+    for (const std::size_t some : {std::size_t{1}, tokens}) {
+      std::vector<float> y(some * rows);
+      matmul(ctx, packed.data(), some, w, {}, y.data(), rows);
+      all.push_back({"matmul of blocks", std::move(y)});
+    }
+  }
+}
+
 // The results of every kernel on a small tile with ragged ends in all directions.
 std::vector<Result> results(Isa isa, Products products) {
   const Context ctx{nullptr, isa, products};
@@ -168,6 +194,7 @@ std::vector<Result> results(Isa isa, Products products) {
     add_sliced(multiplies, x, kTokens, kRows, kCols, all);
     add_int8(multiplies, x, kTokens, kRows, kCols, all);
   }
+  add_blocks(ctx, x, kRows, all);
   for (const DType dtype : {DType::kBF16, DType::kF32}) {
     constexpr std::size_t kQueries = 3, kPositions = 21;
     const AttentionShape shape{4, 2, 40, 24, 0.17f, 11};

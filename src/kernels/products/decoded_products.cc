@@ -1,4 +1,5 @@
-// Products with formats that have no kernels: rows become fp32 words first.
+// Products with formats in blocks of codes, and with those that have no kernels: their rows become fp32 words
+// first.
 #include "base/machine/thread_pool.h"
 #include "kernels/products/format_kernels.h"
 #include "kernels/products/input_form.h"
@@ -32,15 +33,27 @@ void decode_and_multiply(const Context& ctx, const FormatKernels& kernels, const
   }
 }
 
+void multiply_blocks(const FormatKernels& kernels, const Product& product, std::size_t begin,
+                     std::size_t end) {
+  const std::size_t stride = input_form(*product.w.format->input).floats(product.w.shape.columns);
+  kernels.blocks(product_args(product, product.x, stride, product.tokens, product.y), begin, end);
+}
+
+void multiply_some(const Context& ctx, const FormatKernels& kernels, const Product& product,
+                   std::size_t begin, std::size_t end) {
+  if (kernels.blocks != nullptr) return multiply_blocks(kernels, product, begin, end);
+  decode_and_multiply(ctx, kernels, product, begin, end);
+}
+
 void multiply(const Context& ctx, const FormatKernels& kernels, const Product& product) {
   const codec::MatrixShape shape = product.w.shape;
   split(ctx, shape.rows, kRowGrain, product.tokens * shape.elements(),
-        [&](std::size_t begin, std::size_t end) { decode_and_multiply(ctx, kernels, product, begin, end); });
+        [&](std::size_t begin, std::size_t end) { multiply_some(ctx, kernels, product, begin, end); });
 }
 
 bool multiply_rows(const Context& ctx, const FormatKernels& kernels, const Product& product,
                    std::size_t begin, std::size_t end) {
-  decode_and_multiply(ctx, kernels, product, begin, end);
+  multiply_some(ctx, kernels, product, begin, end);
   return true;
 }
 

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "device/space.h"
 #include "kernels/kernel_table.h"
+#include "kernels/products/blocks/block_products_impl.h"
 #include "kernels/products/codes/int8_matmul_impl.h"
 #include "kernels/products/codes/integer_impl.h"
 #include "kernels/products/packed/packed_impl.h"
@@ -17,7 +18,7 @@ namespace sluice::kernels {
 namespace {
 
 // The kernels of each operation by Isa: those of the set itself, of the widest set below it that has some, or
-// the scalar ones.
+// the scalar ones; null where rows are decoded instead.
 template <class Kernels>
 using BySet = std::array<const Kernels*, kIsas>;
 
@@ -32,6 +33,8 @@ constexpr BySet<Int8Kernels> kInt8 = {&kInt8Scalar, &kInt8Avx2,   &kInt8Avx512, 
 constexpr BySet<PackedKernels> kPlanes = {&kPackedNone,        &kPackedNone,        &kPackedAvx512,
                                           &kPackedAvx512Vbmi2, &kPackedAvx512Vbmi2, &kPackedAvx512Vbmi2,
                                           &kPackedNone};
+constexpr BySet<BlockKernels> kBlocks = {nullptr,        &kBlocksAvx2,   &kBlocksAvx512, &kBlocksAvx512,
+                                         &kBlocksAvx512, &kBlocksAvx512, nullptr};
 
 // VNNI is not on the ladder of instruction sets: CPUs with AVX-512 may have it or not.
 BySet<IntegerKernels> codes_by_set() {
@@ -64,6 +67,7 @@ constexpr BySet<MatmulKernels> kWords = last_is(&kMatmulScalar, kOwnWords);
 constexpr BySet<SlicedKernels> kSlices = last_is(&kSlicedScalar, kOwnSlices);
 constexpr BySet<Int8Kernels> kInt8 = last_is(&kInt8Scalar, kOwnInt8);
 constexpr BySet<PackedKernels> kPlanes = last_is(&kPackedNone, &kPackedNone);
+constexpr BySet<BlockKernels> kBlocks = {};
 BySet<IntegerKernels> codes_by_set() { return last_is(&kIntegerScalar, kOwnCodes); }
 #endif
 static_assert(static_cast<std::size_t>(Isa::kNeon) + 1 == kIsas);
@@ -98,6 +102,13 @@ FormatRow int8() {
   });
 }
 
+FormatRow blocks(const codec::MatrixFormat& format, RowsKernel BlockKernels::*own) {
+  FormatRow row = decoded_format(format);
+  for (std::size_t isa = 0; isa < kIsas; ++isa)
+    if (kBlocks[isa] != nullptr) row.sets[isa].blocks = kBlocks[isa]->*own;
+  return row;
+}
+
 FormatRow packed() {
   return row(codec::kFormatPacked, kPackedProducts, [](std::size_t isa) {
     return FormatKernels{.rows = kWords[isa]->bf16.rows, .few = kPlanes[isa]->few};
@@ -124,20 +135,20 @@ std::span<const FormatRow> format_rows() {
       slices(1),
       slices(2),
       int8(),
-      decoded_format(codec::kFormatQ40),
-      decoded_format(codec::kFormatQ41),
-      decoded_format(codec::kFormatQ50),
-      decoded_format(codec::kFormatQ51),
-      decoded_format(codec::kFormatQ80),
-      decoded_format(codec::kFormatQ2K),
-      decoded_format(codec::kFormatQ3K),
-      decoded_format(codec::kFormatQ4K),
-      decoded_format(codec::kFormatQ5K),
-      decoded_format(codec::kFormatQ6K),
-      decoded_format(codec::kFormatIq4Nl),
-      decoded_format(codec::kFormatIq4Xs),
-      decoded_format(codec::kFormatMxfp4),
-      decoded_format(codec::kFormatMxfp4Pair),
+      blocks(codec::kFormatQ40, &BlockKernels::q4_0),
+      blocks(codec::kFormatQ41, &BlockKernels::q4_1),
+      blocks(codec::kFormatQ50, &BlockKernels::q5_0),
+      blocks(codec::kFormatQ51, &BlockKernels::q5_1),
+      blocks(codec::kFormatQ80, &BlockKernels::q8_0),
+      blocks(codec::kFormatQ2K, &BlockKernels::q2_k),
+      blocks(codec::kFormatQ3K, &BlockKernels::q3_k),
+      blocks(codec::kFormatQ4K, &BlockKernels::q4_k),
+      blocks(codec::kFormatQ5K, &BlockKernels::q5_k),
+      blocks(codec::kFormatQ6K, &BlockKernels::q6_k),
+      blocks(codec::kFormatIq4Nl, &BlockKernels::iq4_nl),
+      blocks(codec::kFormatIq4Xs, &BlockKernels::iq4_xs),
+      blocks(codec::kFormatMxfp4, &BlockKernels::mxfp4),
+      blocks(codec::kFormatMxfp4Pair, &BlockKernels::mxfp4_pair),
   };
   return kRows;
 }

@@ -21,6 +21,7 @@ struct TransposedArgs;   // words/matmul_impl.h
 struct FormatKernels {
   RowsKernel rows = nullptr;        // from activations in the format's InputForm, fp32 or rounded
   RowsKernel coded_rows = nullptr;  // from activations in codes of 8 bits (activation_codes.h)
+  RowsKernel blocks = nullptr;      // from blocks of codes as they are (block_products_impl.h)
   bool (*few)(const PackedGroupArgs& args) = nullptr;  // from compressed planes, without making words
   void (*transposed)(const TransposedArgs& args, std::size_t token_begin, std::size_t token_end,
                      std::size_t col_begin, std::size_t col_end) = nullptr;
@@ -55,8 +56,8 @@ extern const ProductDriver kWideProducts;
 extern const ProductDriver kBf16Products;
 // Compressed planes of BF16 words.
 extern const ProductDriver kPackedProducts;
-// Makes fp32 words of a few rows at a time by MatrixFormat::row, and multiplies them with `rows`, the kernel
-// of fp32 words: the bits are those of the product with the matrix as fp32. For formats without kernels.
+// Calls `blocks`. Without it, makes fp32 words of a few rows at a time by MatrixFormat::row, and multiplies
+// them with `rows`, the kernel of fp32 words. Both have the bits of the product with the matrix as fp32.
 extern const ProductDriver kDecodedProducts;
 
 inline constexpr std::size_t kIsas = static_cast<std::size_t>(Isa::kNeon) + 1;

@@ -17,7 +17,7 @@ struct ScratchShape {
   bool coded = false;       // some matrix is in codes of 8 bits (not in slices)
   bool words = true;        // some matrix has words …
   bool wide = false;        // … other than BF16
-  bool decoded = false;     // some matrix is in a format without kernels (kDecodedProducts)
+  bool decoded = false;     // rows of some matrix become fp32 words first (kDecodedProducts)
 };
 
 // What memory is for. Each room is used by one product at a time.
