@@ -117,7 +117,7 @@ class ShardWriter {
   }
 
   void add(const SynthValues& values, std::uint64_t first_row, std::uint64_t rows) {
-    const Bytes bytes = bytes_of_words(rows * values.columns());
+    const Bytes bytes = rows * values.row_bytes();
     buffers_[turn_].grow(std::max(used_ + bytes, kBatchBytes + kJobBytes), filled_);
     jobs_.push_back({&values, first_row, rows, used_});
     used_ += bytes;
@@ -153,11 +153,10 @@ class ShardWriter {
   void make() {
     threads_.parallel_for(jobs_.size(), [&](std::size_t i) {
       const Job& job = jobs_[i];
-      // Heads of files are a multiple of 8 bytes.
-      auto* words = reinterpret_cast<std::uint16_t*>(buffers_[turn_].data() + job.begin);
-      for (std::uint64_t r = 0; r < job.rows; ++r) {
-        job.values->fill_row(job.first_row + r, words + r * job.values->columns());
-      }
+      // Heads of files are a multiple of 8 bytes, and tensors have an even number, so words are aligned.
+      std::byte* const bytes = buffers_[turn_].data() + job.begin;
+      for (std::uint64_t r = 0; r < job.rows; ++r)
+        job.values->fill_row(job.first_row + r, bytes + r * job.values->row_bytes());
     });
     jobs_.clear();
   }
@@ -184,7 +183,7 @@ void write_synth_shard(const std::string& path, std::string_view head, std::span
   ShardWriter writer(path, head, threads);
   Bytes done = 0;
   for (const SynthTensor& tensor : tensors) {
-    const Bytes row_bytes = bytes_of_words(tensor.values.columns());
+    const Bytes row_bytes = tensor.values.row_bytes();
     const std::uint64_t rows_per_job = std::max<std::uint64_t>(1, kJobBytes / row_bytes);
     for (std::uint64_t row = 0; row < tensor.rows; row += rows_per_job) {
       const std::uint64_t rows = std::min(rows_per_job, tensor.rows - row);
