@@ -232,7 +232,8 @@ std::vector<float> layer(Unit& unit, std::uint64_t seed, std::size_t tokens) {
                   .inner = unit.room(tokens * arranged_floats(width)),
                   .out = branch});
   show(branch, tokens * d);
-  ops.run(op::Mlp{.up = matrix(2 * width, d),
+  ops.run(op::Mlp{.gate = {},
+                  .up = matrix(2 * width, d),
                   .down = matrix(d, width),
                   .gating = {GatingForm::kClampedPairs, {7.0f, 1.702f}},
                   .inputs = inputs,

@@ -17,7 +17,7 @@ constexpr std::uint64_t kGroupBytes = 16, kGroupElements = 32;  // of one scale
 // (…, rows, groups of a row, 16)
 bool are_codes(const TensorInfo& tensor) {
   return tensor.dtype == DType::kU8 && tensor.name.ends_with(kCodes) && tensor.shape.size() >= 3 &&
-         tensor.shape.back() == kGroupBytes;
+         tensor.shape.back() == kGroupBytes && tensor.elements() != 0;
 }
 
 std::string stem_of(const TensorInfo& codes) {

@@ -89,6 +89,10 @@ TEST_F(Mxfp4Pairs, OtherNamesAndShapesAreNoPairs) {
   const auto checkpoint = open({flat, kScales});
   EXPECT_EQ(checkpoint->find("e.up_blocks")->dtype, DType::kU8);
   EXPECT_NE(checkpoint->find("e.up_scales"), nullptr);
+  // Rows without columns are nothing that could be located.
+  const auto empty = open({{"e.up_blocks", "U8", {2, 3, 0, 16}, ""}});
+  EXPECT_EQ(empty->find("e.up"), nullptr);
+  EXPECT_EQ(empty->locate({"e.up_blocks", 0, 0}).first().length, 0u);
 }
 
 }  // namespace
