@@ -235,11 +235,31 @@ TEST_P(GoldenTest, EveryWayOfRunningGivesTheSameBits) {
   }
 }
 
+// A directory, from the smallest sufficient budget, over a few experts, to all of them.
+TEST_P(GoldenTest, ADirectoryGivesTheSameBitsAtEveryBudget) {
+  const Golden golden = read_golden(GetParam());
+  EngineOptions options = small_options(Math::kF32);
+  const std::vector<float> expected = all_logits(path(), golden, options);
+  options.chunk = 5;
+  const MemoryPlan plan = plan_of(path(), options);
+  for (const std::string cache : {"none", "lru", "lfu"})
+    for (const Bytes experts : {Bytes{0}, plan.experts / 3, plan.experts / 2}) {
+      options.cache = cache;
+      options.memory = plan.minimum + experts + 512 * kKiB;  // the test's own heap grows a little meanwhile
+      const std::vector<float> found = all_logits(path(), golden, options);
+      ASSERT_EQ(found.size(), expected.size());
+      EXPECT_EQ(std::memcmp(found.data(), expected.data(), expected.size() * sizeof(float)), 0)
+          << cache << " " << *options.memory;
+    }
+}
+
 // Codec and keep_columns: only with keep_columns are these narrow, small matrices, of experts and dense,
 // computed with in tiles.
 using Store = std::pair<std::string, bool>;
 const Store kStores[] = {
     {"none", false}, {"zstd", false}, {"lz4", false}, {"native", false}, {"native", true}};
+
+class PackedGoldenTest : public GoldenTest {};
 
 void expect_stores_give_the_bits_of(const std::string& directory, const Golden& golden, Math math,
                                     std::span<const Store> stores) {
@@ -282,18 +302,18 @@ void expect_stores_give_the_bits_of(const std::string& directory, const Golden& 
   }
 }
 
-TEST_P(GoldenTest, StoresOfEveryCodecGiveTheBitsOfTheDirectoryAtEveryBudget) {
+TEST_P(PackedGoldenTest, StoresOfEveryCodecGiveTheBitsOfTheDirectoryAtEveryBudget) {
   expect_stores_give_the_bits_of(path(), read_golden(GetParam()), Math::kF32, kStores);
 }
 
 // On a matrix unit, if there is one: its products with both views.
-TEST_P(GoldenTest, SoDoProductsThatRound) {
+TEST_P(PackedGoldenTest, SoDoProductsThatRound) {
   expect_stores_give_the_bits_of(path(), read_golden(GetParam()), Math::kAuto, std::span(kStores).last(2));
 }
 
 // Dense matrices in their stored form, with every instruction set: the logits of the directory's words, bit
 // for bit, and the planned memory.
-TEST_P(GoldenTest, DenseMatricesAsTheyAreStoredGiveTheSameBits) {
+TEST_P(PackedGoldenTest, DenseMatricesAsTheyAreStoredGiveTheSameBits) {
   const Golden golden = read_golden(GetParam());
   const sluice::testing::ScratchDirectory scratch;
   const std::string store = scratch.path() + "/k.sluice";
@@ -348,7 +368,7 @@ TEST_P(GoldenTest, DenseMatricesAsTheyAreStoredGiveTheSameBits) {
 }
 
 // Every preset and every scheduler, with pools of all states (equal shares fill them all), in little memory.
-TEST_P(GoldenTest, EveryPresetAndSchedulerGivesTheSameBits) {
+TEST_P(PackedGoldenTest, EveryPresetAndSchedulerGivesTheSameBits) {
   const Golden golden = read_golden(GetParam());
   EngineOptions options = small_options(Math::kF32);
   const std::vector<float> expected = all_logits(path(), golden, options);
@@ -392,6 +412,9 @@ TEST_P(GoldenTest, EveryPresetAndSchedulerGivesTheSameBits) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, GoldenTest, ::testing::ValuesIn(sluice::testing::golden_model_names()),
+                         [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Models, PackedGoldenTest,
+                         ::testing::ValuesIn(sluice::testing::packable_golden_models()),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "base/json/json.h"
 #include "engine/engine.h"
 #include "engine/engine_hooks.h"
+#include "engine/forward/gating.h"
 #include "engine/forward/unit/host_unit.h"
 #include "engine/plan/unit_parts.h"
 #include "engine/shared_steps_testing.h"
@@ -39,7 +40,7 @@ using Counts = std::map<ExpertId, std::size_t>;
 class CountingUnit final : public ComputeUnit {
  public:
   CountingUnit(const UnitParts& parts, Counts& counts)
-      : host_(parts.kernels, parts.low_view), counts_(counts) {}
+      : host_(parts.kernels, parts.low_view, gating_of(parts.config.activation)), counts_(counts) {}
   void compute(const ExpertWork& work, std::optional<fetch::ExpertStore::Pin>,
                const HostWorkspace& w) override {
     EXPECT_GT(work.rows, 0u);

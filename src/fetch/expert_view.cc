@@ -39,19 +39,20 @@ codec::MatrixRef in_regions(const PiecePlace& place, codec::MatrixShape shape, c
 
 }  // namespace
 
-ExpertView expert_view(const ExpertLayout& layout, std::size_t width, std::size_t hidden,
-                       const ExpertMemory& memory) {
-  const auto matrix = [&](std::size_t piece, codec::MatrixShape shape) {
+ExpertView expert_view(const ExpertLayout& layout, std::size_t hidden, const ExpertMemory& memory) {
+  const auto matrix = [&](std::size_t piece, bool inner) {
     const PiecePlace& place = layout.pieces[piece];
-    SLUICE_CHECK(place.elements == shape.elements(), std::to_string(place.elements));
+    const std::uint64_t width = place.elements / hidden;
+    SLUICE_CHECK(place.elements == width * hidden, std::to_string(place.elements));
+    const codec::MatrixShape shape =
+        inner ? codec::MatrixShape{width, hidden} : codec::MatrixShape{hidden, width};
     return memory.view != nullptr ? in_view(layout, place, shape, memory.view)
                                   : in_regions(place, shape, memory);
   };
-  const codec::MatrixShape inner{width, hidden}, outer{hidden, width};
   const std::size_t up = layout.pieces.size() - 2;  // an expert without a gate has only two matrices
-  return {up == 0 ? codec::MatrixRef{} : matrix(0, inner), matrix(up, inner), matrix(up + 1, outer)};
+  return {up == 0 ? codec::MatrixRef{} : matrix(0, true), matrix(up, true), matrix(up + 1, false)};
 }
 
-ExpertView PlacedExpert::view() const { return expert_view(*layout, width, hidden, memory); }
+ExpertView PlacedExpert::view() const { return expert_view(*layout, hidden, memory); }
 
 }  // namespace sluice::fetch

@@ -12,8 +12,8 @@ namespace sluice::fetch {
 
 // Non-owning: the layout and the memory must outlive it.
 struct ExpertView {
-  // (width, hidden), (width, hidden), (hidden, width); gate is empty without a gate. A matrix whose LSB slice
-  // is absent has view kLow.
+  // (·, hidden), (·, hidden), (hidden, ·), as many as a piece has elements for; gate is empty without a gate.
+  // A matrix whose LSB slice is absent has view kLow.
   codec::MatrixRef gate, up, down;
 };
 
@@ -26,7 +26,7 @@ struct ExpertMemory {
 // An expert in memory. Non-owning, as a view.
 struct PlacedExpert {
   const ExpertLayout* layout = nullptr;
-  std::uint32_t width = 0, hidden = 0;  // of the model
+  std::uint32_t hidden = 0;  // of the model
   ExpertMemory memory;
 
   bool in_regions() const { return memory.view == nullptr; }
@@ -37,8 +37,7 @@ struct PlacedExpert {
   ExpertView view() const;
 };
 
-// `width` and `hidden`: of the model. With a view, its words; otherwise the planes in `base` and `rest`.
-ExpertView expert_view(const ExpertLayout& layout, std::size_t width, std::size_t hidden,
-                       const ExpertMemory& memory);
+// `hidden`: of the model. With a view, its words; otherwise the planes in `base` and `rest`.
+ExpertView expert_view(const ExpertLayout& layout, std::size_t hidden, const ExpertMemory& memory);
 
 }  // namespace sluice::fetch

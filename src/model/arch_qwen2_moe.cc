@@ -9,23 +9,13 @@
 namespace sluice::model {
 namespace {
 
-bool is_sliding(const JsonObject& json, const Json& type) {
-  if (type == "sliding_attention") return true;
-  if (type != "full_attention")
-    json.fail("layer_types", "full_attention or sliding_attention for each layer");
-  return false;
-}
-
 // The layers with a sliding window: those that layer_types names, or else, as Hugging Face fills it in, every
 // other layer below max_window_layers.
 std::vector<bool> read_sliding_layers(const JsonObject& json, std::uint32_t layers, bool use) {
-  std::vector<bool> sliding(layers, false);
-  if (const Json* types = json.find("layer_types")) {
-    if (!types->is_array() || types->size() != layers) {
-      json.fail("layer_types", "one name for each of num_hidden_layers (" + std::to_string(layers) + ")");
-    }
-    for (std::uint32_t layer = 0; layer < layers; ++layer) sliding[layer] = is_sliding(json, (*types)[layer]);
-  } else if (use) {
+  std::vector<bool> sliding = read_layer_types(json, layers);
+  if (!sliding.empty()) return sliding;
+  sliding.assign(layers, false);
+  if (use) {
     const std::int64_t below = json.integer_or("max_window_layers", 28, 0, kMaxPositions);
     for (std::uint32_t layer = 0; layer < layers && layer < below; layer += 2) sliding[layer] = true;
   }

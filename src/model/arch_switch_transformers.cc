@@ -78,7 +78,7 @@ ModelConfig parse(const JsonObject& json) {
   config.tied_head = json.boolean_or("tie_word_embeddings", true);
   if (config.tied_head)
     config.head_scale = static_cast<float>(std::pow(static_cast<double>(config.hidden), -0.5));
-  config.activation = Activation::kRelu;
+  config.activation.kind = Activation::kRelu;
   config.attention = read_attention(json);
   config.moe = read_experts(json, config,
                             {.count_key = "num_experts",

@@ -15,10 +15,11 @@ extern const Architecture kMixtral;
 extern const Architecture kXverse;
 extern const Architecture kOlmoe;
 extern const Architecture kSwitchTransformers;
+extern const Architecture kGptOss;
 
 std::span<const Architecture> architectures() {
-  static const std::array table = {kQwen2Moe, kQwen3Moe, kDeepseek, kDeepseekV2,
-                                   kMixtral,  kXverse,   kOlmoe,    kSwitchTransformers};
+  static const std::array table = {kQwen2Moe, kQwen3Moe, kDeepseek,           kDeepseekV2, kMixtral,
+                                   kXverse,   kOlmoe,    kSwitchTransformers, kGptOss};
   return table;
 }
 
@@ -76,6 +77,8 @@ std::string_view role_name(Role role) {
       return "v_bias";
     case Role::kOBias:
       return "o_bias";
+    case Role::kSinks:
+      return "sinks";
     case Role::kQNorm:
       return "q_norm";
     case Role::kKNorm:
@@ -104,6 +107,8 @@ std::string_view role_name(Role role) {
       return "mlp_down";
     case Role::kRouter:
       return "router";
+    case Role::kRouterBias:
+      return "router_bias";
     case Role::kSharedGate:
       return "shared_gate";
     case Role::kSharedUp:

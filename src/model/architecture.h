@@ -29,6 +29,7 @@ enum class Role : std::uint8_t {
   kKBias,
   kVBias,
   kOBias,
+  kSinks,  // (heads)
   kQNorm,
   kKNorm,
   kQDown,
@@ -45,6 +46,7 @@ enum class Role : std::uint8_t {
   kMlpUp,
   kMlpDown,  // dense layers
   kRouter,
+  kRouterBias,
   kSharedGate,
   kSharedUp,
   kSharedDown,
@@ -52,8 +54,8 @@ enum class Role : std::uint8_t {
   kExpertGate,
   kExpertUp,
   kExpertDown,
-  // Biases of all experts of a layer: (experts, width), (experts, width), (experts, hidden). Kept with the
-  // dense weights.
+  // Biases of all experts of a layer: (experts, rows of gate), (experts, rows of up), (experts, hidden). Kept
+  // with the dense weights.
   kExpertGateBias,
   kExpertUpBias,
   kExpertDownBias,
@@ -102,7 +104,8 @@ const Architecture& find_architecture(std::string_view model_type,
 struct ExpertPieces {
   std::uint32_t layer = 0;  // sparse layer index (dense layers not counted)
   std::uint32_t index = 0;
-  // (width, hidden), (width, hidden), (hidden, width). Without a gate, `gate` has no elements.
+  // (width, hidden), (width · ActivationConfig::up_rows(), hidden), (hidden, width). Without a gate, `gate`
+  // has no elements.
   store::Piece gate, up, down;
   std::vector<store::Piece> all() const;  // the existing ones, in this order
 };

@@ -27,9 +27,10 @@ using ::testing::IsEmpty;
 
 const std::string kData = SLUICE_SOURCE_DIR "/tests/data/configs/";
 
-const std::vector<std::string> kModels = {
-    "qwen1.5-moe-a2.7b", "qwen2-57b-a14b", "qwen3-30b-a3b",    "deepseek-moe-16b", "deepseek-v2-lite",
-    "mixtral-8x7b",      "olmoe-1b-7b",    "xverse-moe-a4.2b", "switch-base-128",  "switch-large-128"};
+const std::vector<std::string> kModels = {"qwen1.5-moe-a2.7b", "qwen2-57b-a14b",   "qwen3-30b-a3b",
+                                          "deepseek-moe-16b",  "deepseek-v2-lite", "mixtral-8x7b",
+                                          "olmoe-1b-7b",       "xverse-moe-a4.2b", "switch-base-128",
+                                          "switch-large-128",  "gpt-oss-20b",      "gpt-oss-120b"};
 
 Json published(const std::string& name) { return read_json_file(kData + name + ".config.json"); }
 
@@ -133,7 +134,13 @@ Json small(const std::string& name) {
   for (const char* const key : {"num_experts", "n_routed_experts", "num_local_experts"}) {
     if (json.contains(key)) json[key] = 8;
   }
-  if (json.contains("num_experts_per_tok")) json["num_experts_per_tok"] = 2;
+  for (const char* const key : {"num_experts_per_tok", "experts_per_token"}) {
+    if (json.contains(key)) json[key] = 2;
+  }
+  if (json.contains("layer_types")) {
+    const Json& types = json["layer_types"];
+    json["layer_types"] = Json::array({types[0], types[1], types[2]});
+  }
   return json;
 }
 
@@ -225,6 +232,8 @@ TEST(Architecture, ParameterCountsAreThePublishedOnes) {
   EXPECT_EQ(billions("olmoe-1b-7b"), "6.9");
   EXPECT_EQ(billions("xverse-moe-a4.2b"), "25.8");
   EXPECT_EQ(billions("switch-base-128"), "7.4");
+  EXPECT_EQ(billions("gpt-oss-20b"), "20.9");
+  EXPECT_EQ(billions("gpt-oss-120b"), "116.8");
   const std::uint64_t copies =
       3 * elements(table_of("switch-large-128").front());  // for `shared`, which is also published
   EXPECT_EQ(2 * (parameters("switch-large-128") + copies),
@@ -271,11 +280,14 @@ TEST(DescribeModel, AcceptsEveryArchitecture) {
       EXPECT_EQ(expert.layer, i / config.moe.experts);
       EXPECT_EQ(expert.index, i % config.moe.experts);
       EXPECT_EQ(expert.all().size(), config.expert_matrices());
+      std::uint64_t elements = 0;
       for (const store::Piece& piece : expert.all()) {
         EXPECT_EQ(piece.first_element, 0u);
-        EXPECT_EQ(piece.elements, std::uint64_t{config.moe.width} * config.hidden);
+        elements += piece.elements;
       }
-      EXPECT_THAT(checkpoint.find(expert.up.tensor)->shape, ElementsAre(config.moe.width, config.hidden));
+      EXPECT_EQ(elements, config.expert_elements());
+      EXPECT_THAT(checkpoint.find(expert.up.tensor)->shape,
+                  ElementsAre(config.moe.width * config.activation.up_rows(), config.hidden));
       if (config.expert_matrices() == 3) {
         EXPECT_EQ(checkpoint.find(expert.gate.tensor)->shape, checkpoint.find(expert.up.tensor)->shape);
       }
@@ -314,6 +326,36 @@ TEST(DescribeModel, StackedExpertsAreSlices) {
   EXPECT_EQ(expert.down.tensor, "model.layers.1.mlp.experts.down_proj");
   EXPECT_EQ(expert.down.first_element, 5 * matrix);
   EXPECT_EQ(model.experts[0].gate.tensor, "model.layers.0.mlp.experts.0.gate_proj.weight");
+}
+
+// Every other row of an expert's first matrix is a gate's, so it is one piece.
+TEST(DescribeModel, StackedExpertsInPairsHaveTwoPieces) {
+  const Json json = small("gpt-oss-20b");
+  FakeCheckpoint checkpoint = checkpoint_of(json);
+  const std::string prefix = "model.layers.1.mlp.experts";
+  for (int expert = 0; expert < 8; ++expert)
+    for (const char* const matrix : {"gate_up_proj", "down_proj"})
+      checkpoint.remove(prefix + "." + std::to_string(expert) + "." + matrix + ".weight");
+  checkpoint.add(prefix + ".gate_up_proj", {8, 5760, 2880});
+  checkpoint.add(prefix + ".down_proj", {8, 2880, 2880});
+  // Words in such a stack would be transposed.
+  expect_error(checkpoint, ErrorKind::kUnsupported, prefix + ".gate_up_proj", prefix + ".gate_up_proj_blocks",
+               "BF16");
+  for (const char* const matrix : {".gate_up_proj", ".down_proj"}) {
+    checkpoint.at(prefix + matrix).dtype = DType::kF32;
+    checkpoint.at(prefix + matrix).format = &codec::kFormatMxfp4Pair;
+  }
+  const Model model = describe_model(checkpoint);
+  ASSERT_EQ(model.experts.size(), 24u);
+  const ExpertPieces& expert = model.experts[8 + 5];
+  const std::uint64_t matrix = std::uint64_t{2880} * 2880;
+  EXPECT_EQ(expert.gate.elements, 0u);
+  EXPECT_EQ(expert.up.tensor, prefix + ".gate_up_proj");
+  EXPECT_EQ(expert.up.first_element, 10 * matrix);
+  EXPECT_EQ(expert.up.elements, 2 * matrix);
+  EXPECT_EQ(expert.down.tensor, prefix + ".down_proj");
+  EXPECT_EQ(expert.down.first_element, 5 * matrix);
+  EXPECT_EQ(expert.down.elements, matrix);
 }
 
 TEST(DescribeModel, StackedMixtralGoesByEitherPrefix) {
@@ -463,17 +505,21 @@ TEST(DescribeModel, AcceptsTheGoldenCheckpoints) {
     for (const TensorSpec& spec : model.dense)
       bytes += checkpoint->locate({spec.name, 0, elements(spec)}).first().length;
     for (const ExpertPieces& expert : model.experts) {
+      std::uint64_t numbers = 0;
       for (const store::Piece& piece : expert.all()) {
-        EXPECT_EQ(piece.elements, std::uint64_t{model.config.moe.width} * model.config.hidden);
-        bytes += checkpoint->locate(piece).first().length;
+        numbers += piece.elements;
+        for (const store::StoredPlane& plane : checkpoint->locate(piece).planes) bytes += plane.extent.length;
       }
+      EXPECT_EQ(numbers, model.config.expert_elements());
     }
     for (const std::string& tensor : model.ignored) {
       bytes += checkpoint->locate({tensor, 0, checkpoint->find(tensor)->elements()}).first().length;
     }
     std::uint64_t stored = 0;
     for (const store::TensorInfo& tensor : checkpoint->tensors())
-      stored += tensor.elements() * dtype_bytes(tensor.dtype);
+      stored += tensor.format != nullptr
+                    ? tensor.format->bytes({tensor.elements() / tensor.shape.back(), tensor.shape.back()})
+                    : tensor.elements() * dtype_bytes(tensor.dtype);
     EXPECT_EQ(bytes, stored);  // every byte of the weights has one place
     families.insert(type);
   }

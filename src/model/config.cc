@@ -16,6 +16,11 @@ std::uint32_t ModelConfig::sparse_index(std::uint32_t layer) const {
   return static_cast<std::uint32_t>(std::count(sparse.begin(), sparse.begin() + layer, true));
 }
 
+std::uint64_t ModelConfig::expert_elements() const {
+  const std::uint32_t rows = activation.up_rows() + (activation.gate() ? 1 : 0);  // and one of `down`
+  return (std::uint64_t{rows} + 1) * moe.width * hidden;
+}
+
 std::uint32_t ModelConfig::window(std::uint32_t layer) const {
   SLUICE_CHECK(layer < layers, std::to_string(layer));
   return attention.layer_windows.empty() ? attention.sliding_window : attention.layer_windows[layer];

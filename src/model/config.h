@@ -26,6 +26,7 @@ struct RopeConfig {
   double beta_fast = 32.0, beta_slow = 1.0;   // YaRN
   double mscale = 0.0, mscale_all_dim = 0.0;  // YaRN as DeepSeek spells it (0: absent)
   std::optional<double> attention_factor;     // YaRN as Hugging Face spells it
+  bool truncate = true;                       // YaRN: the ends of its range are whole dimensions
   std::uint32_t original_max_positions = 0;
 };
 
@@ -43,10 +44,12 @@ struct AttentionConfig {
   std::uint32_t q_lora_rank = 0;                                              // kMla; 0: q_proj
   std::uint32_t kv_lora_rank = 0, nope_dim = 0, rope_dim = 0, value_dim = 0;  // kMla
   bool qkv_bias = false, o_bias = false;
+  bool sinks =
+      false;  // each head has one more score, learned, that takes part in the softmax and has no value
   QkNorm qk_norm = QkNorm::kNone;
   std::optional<float> clip_qkv;
   std::uint32_t sliding_window = 0;          // 0: none; read it through ModelConfig::window
-  std::vector<std::uint32_t> layer_windows;  // one per layer if they differ (qwen2_moe), else empty
+  std::vector<std::uint32_t> layer_windows;  // one per layer if they differ, else empty
   RopeConfig rope;                           // dims 0: no RoPE
   bool scaled = true;                        // scores times head_dim^-1/2
   RelativeBiasConfig relative;
@@ -58,17 +61,28 @@ struct MoeConfig {
   std::uint32_t width = 0;         // of one routed expert
   std::uint32_t shared_width = 0;  // of all shared experts together; 0: none
   bool shared_gate = false;        // the output is multiplied by sigmoid(shared_expert_gate · x)
+  bool router_bias = false;        // added to the router's logits
   bool renormalise = false;
   float renormalise_epsilon = 0.0f;
   float routed_scale = 1.0f;  // applied if weights are not renormalised
   std::uint32_t groups = 1, top_groups = 1;
   std::uint32_t capacity = 0;  // tokens per expert and sequence in one forward; 0: no limit
+  bool mxfp4 = false;          // published experts are stored in MXFP4, stacked
 };
 
 // What an MLP does between its projections, in dense layers and experts alike.
 enum class Activation {
-  kSwiGlu,  // down(silu(gate(x)) * up(x))
-  kRelu,    // down(max(up(x), 0)): no gate
+  kSwiGlu,         // down(silu(gate(x)) * up(x))
+  kRelu,           // down(max(up(x), 0)): no gate
+  kClampedSwiGlu,  // down((u + 1) * g * sigmoid(alpha * g)), g = gate(x) at most limit, u = up(x) within it
+  kClampedSwiGluPairs  // the same, where the rows of `up` are those of gate and up by turns: no gate
+};
+struct ActivationConfig {
+  Activation kind = Activation::kSwiGlu;
+  float limit = 0.0f, alpha = 0.0f;  // of the clamped ones
+  bool gate() const { return kind == Activation::kSwiGlu || kind == Activation::kClampedSwiGlu; }
+  // Rows of `up` for each of the MLP's width.
+  std::uint32_t up_rows() const { return kind == Activation::kClampedSwiGluPairs ? 2 : 1; }
 };
 
 struct ModelConfig {
@@ -80,7 +94,7 @@ struct ModelConfig {
   float rms_eps = 1e-6f;
   bool tied_head = false;
   float head_scale = 1.0f;  // multiplies the last hidden state before the head
-  Activation activation = Activation::kSwiGlu;
+  ActivationConfig activation;
   std::vector<bool> sparse;      // per layer: whether it has routed experts
   std::uint32_t mtp_layers = 0;  // stored after the last layer for multi-token prediction; not run
   AttentionConfig attention;
@@ -89,8 +103,10 @@ struct ModelConfig {
   tokenizer::TokenId decoder_start = 0;  // first token of a decoder behind an encoder; overridden likewise
   std::uint32_t decoder_layers() const { return layers - encoder_layers; }
   bool has_encoder() const { return encoder_layers != 0; }
-  std::uint32_t expert_matrices() const { return activation == Activation::kSwiGlu ? 3 : 2; }  // n, SPEC §0
-  std::uint32_t sparse_layers() const;                                                         // Lm
+  std::uint32_t expert_matrices() const { return activation.gate() ? 3 : 2; }  // n, SPEC §0
+  // Numbers of one expert, without its biases.
+  std::uint64_t expert_elements() const;
+  std::uint32_t sparse_layers() const;                    // Lm
   std::uint32_t sparse_index(std::uint32_t layer) const;  // among sparse layers; dense layers are not counted
   // Positions that a token of this layer sees, itself included; 0: all.
   std::uint32_t window(std::uint32_t layer) const;

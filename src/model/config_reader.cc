@@ -74,7 +74,15 @@ void read_yarn(const JsonObject& json, const JsonObject& yarn, std::uint32_t max
   rope.mscale = yarn.real_or("mscale", 0.0, 0.0, 1e3);
   rope.mscale_all_dim = yarn.real_or("mscale_all_dim", 0.0, 0.0, 1e3);
   if (yarn.has("attention_factor")) rope.attention_factor = yarn.real("attention_factor", 0.0, 1e3);
-  if (!yarn.boolean_or("truncate", true)) unsupported(yarn, "truncate", "true");
+  rope.truncate = yarn.boolean_or("truncate", true);
+}
+
+void check_quantisation(const JsonObject& json, std::string_view method) {
+  if (!json.has("quantization_config")) return;
+  if (method.empty()) unsupported(json, "quantization_config", "weights in BF16, F16 or F32");
+  const JsonObject quantisation = json.object("quantization_config");
+  if (quantisation.string("quant_method") != method)
+    unsupported(quantisation, "quant_method", "\"" + std::string(method) + "\"");
 }
 
 }  // namespace
@@ -123,12 +131,25 @@ void check_window(const JsonObject& json, bool default_window) {
     json.fail("sliding_window", "a width in tokens, because use_sliding_window is true");
 }
 
+std::vector<bool> read_layer_types(const JsonObject& json, std::uint32_t layers) {
+  std::vector<bool> sliding;
+  const Json* const types = json.find("layer_types");
+  if (types == nullptr) return sliding;
+  if (!types->is_array() || types->size() != layers)
+    json.fail("layer_types", "one name for each of num_hidden_layers (" + std::to_string(layers) + ")");
+  for (const Json& type : *types) {
+    if (type != "sliding_attention" && type != "full_attention")
+      json.fail("layer_types", "full_attention or sliding_attention for each layer");
+    sliding.push_back(type == "sliding_attention");
+  }
+  return sliding;
+}
+
 ModelConfig read_decoder(const JsonObject& json, const DecoderDefaults& defaults) {
   require_string(json, "hidden_act", "silu");
   check_dtype(json);
   check_window(json, defaults.window);
-  if (json.has("quantization_config"))
-    unsupported(json, "quantization_config", "weights in BF16, F16 or F32");
+  check_quantisation(json, defaults.quantised);
 
   ModelConfig config;
   config.model_type = json.string("model_type");
@@ -154,8 +175,8 @@ AttentionConfig read_gqa(const JsonObject& json, const ModelConfig& config, cons
     json.fail("num_key_value_heads",
               "a divisor of num_attention_heads (" + std::to_string(attention.heads) + ")");
   }
-  if (json.has("head_dim")) {
-    attention.head_dim = read_size(json, "head_dim", kMaxHeadDim);
+  if (json.has("head_dim") || (defaults.head_dim != 0 && !json.value().contains("head_dim"))) {
+    attention.head_dim = read_size_or(json, "head_dim", defaults.head_dim, kMaxHeadDim);
     if (attention.head_dim % 2 != 0) json.fail("head_dim", "an even number, because RoPE rotates pairs");
   } else {
     attention.head_dim = config.hidden / attention.heads;

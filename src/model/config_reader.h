@@ -41,7 +41,8 @@ struct DecoderDefaults {
   std::uint32_t max_positions = 2048;
   double rms_eps = 1e-6;
   std::vector<tokenizer::TokenId> bos = {}, eos = {};
-  bool window = false;  // an absent sliding_window has a default width
+  bool window = false;              // an absent sliding_window has a default width
+  std::string_view quantised = {};  // the quant_method that weights may have; empty: none
 };
 // Checks torch_dtype or dtype, if present, against the types that are read here; every tensor states its own
 // type.
@@ -50,14 +51,19 @@ void check_dtype(const JsonObject& json);
 // use without a width. Architectures that slide then read the width.
 void check_window(const JsonObject& json, bool default_window);
 
+// Which layers layer_types gives a sliding window; empty where the field is absent.
+std::vector<bool> read_layer_types(const JsonObject& json, std::uint32_t layers);
+
 // Reads vocab, hidden, layers, max_positions, rms_eps, tied_head, bos and eos; sets `sparse` to all layers.
-// Refuses what no architecture here supports: quantised weights, an activation other than silu.
+// Refuses what no architecture here supports: weights quantised in another way, an activation other than
+// silu.
 ModelConfig read_decoder(const JsonObject& json, const DecoderDefaults& defaults);
 
 // Reads heads, kv_heads and head_dim (hidden / heads if absent), and RoPE over whole heads in the half-split
 // form.
 struct GqaDefaults {
   std::uint32_t kv_heads = 0;  // 0: as many as heads
+  std::uint32_t head_dim = 0;  // where the field is absent; 0: hidden / heads
   double rope_theta = 10000.0;
 };
 AttentionConfig read_gqa(const JsonObject& json, const ModelConfig& config, const GqaDefaults& defaults);

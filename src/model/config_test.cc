@@ -63,7 +63,9 @@ constexpr const char* kMixtral = "mixtral-8x7b";
 constexpr const char* kOlmoe = "olmoe-1b-7b";
 constexpr const char* kXverse = "xverse-moe-a4.2b";
 constexpr const char* kSwitch = "switch-large-128";
-constexpr const char* kAll[] = {kQwen, kQwen57, kQwen3, kDeepseek, kDeepseekV2, kMixtral, kOlmoe, kXverse};
+constexpr const char* kGptOss = "gpt-oss-20b";
+constexpr const char* kAll[] = {kQwen,    kQwen57, kQwen3,  kDeepseek, kDeepseekV2,
+                                kMixtral, kOlmoe,  kXverse, kGptOss};
 
 TEST(Config, ReadsQwen2Moe) {
   const ModelConfig config = parse(published(kQwen));
@@ -199,17 +201,18 @@ TEST(Config, BothSpellingsSayTheSame) {
     Json rope = old.contains("rope_scaling") && old["rope_scaling"].is_object() ? old["rope_scaling"]
                                                                                 : Json::object();
     rope["rope_theta"] = old["rope_theta"];
-    rope["rope_type"] = rope.value("type", "default");
+    if (!rope.contains("rope_type")) rope["rope_type"] = rope.value("type", "default");
     rope.erase("type");
     Json fresh = without(without(without(old, "rope_theta"), "rope_scaling"), "torch_dtype");
     fresh["rope_parameters"] = rope;
-    fresh["dtype"] = old["torch_dtype"];
+    if (old.contains("torch_dtype")) fresh["dtype"] = old["torch_dtype"];
 
     const ModelConfig a = parse(old), b = parse(fresh);
     EXPECT_EQ(a.attention.rope.theta, b.attention.rope.theta);
     EXPECT_EQ(a.attention.rope.scaling, b.attention.rope.scaling);
     EXPECT_EQ(a.attention.rope.factor, b.attention.rope.factor);
     EXPECT_EQ(a.attention.rope.mscale, b.attention.rope.mscale);
+    EXPECT_EQ(a.attention.rope.truncate, b.attention.rope.truncate);
     EXPECT_EQ(a.attention.rope.original_max_positions, b.attention.rope.original_max_positions);
     EXPECT_EQ(a.attention.rope.dims, b.attention.rope.dims);
   }
@@ -305,6 +308,7 @@ TEST(Config, WindowsThatCannotBeAreRefusedEverywhere) {
     expect_invalid(model, "sliding_window", -3);
     expect_invalid(model, "sliding_window", "4096");
     expect_invalid(model, "use_sliding_window", "yes");
+    if (std::string_view(model) == kGptOss) continue;  // layer_types says which layers see a window
     parse(with(published(model), "sliding_window", nullptr));
     parse(without(published(model), "sliding_window"));
     const Json used = with(published(model), "use_sliding_window", true);
@@ -382,7 +386,7 @@ TEST(Config, YarnAsHuggingFaceSpellsIt) {
   expect_field(with(yarn, "beta_slow", 64), ErrorKind::kInvalid, "beta_fast");
   expect_field(with(yarn, "original_max_position_embeddings", 0), ErrorKind::kInvalid,
                "original_max_position_embeddings");
-  expect_field(with(yarn, "truncate", false), ErrorKind::kUnsupported, "truncate");
+  expect_field(with(yarn, "truncate", 1), ErrorKind::kInvalid, "truncate");
   expect_field(with(yarn, "rope_type", "longrope"), ErrorKind::kUnsupported, "rope_type");
   expect_field(with(yarn, "type", "linear"), ErrorKind::kInvalid, "type");
   expect_field(with(yarn, "partial_rotary_factor", 0.5), ErrorKind::kUnsupported, "partial_rotary_factor");
@@ -424,6 +428,96 @@ TEST(Config, UnknownKindsAreUnsupportedByName) {
   }
 }
 
+TEST(Config, ReadsGptOss) {
+  const ModelConfig config = parse(published(kGptOss));
+  EXPECT_EQ(config.model_type, "gpt_oss");
+  EXPECT_EQ(config.vocab, 201088u);
+  EXPECT_EQ(config.hidden, 2880u);
+  EXPECT_EQ(config.layers, 24u);
+  EXPECT_EQ(config.sparse_layers(), 24u);
+  EXPECT_FLOAT_EQ(config.rms_eps, 1e-5f);
+  EXPECT_FALSE(config.tied_head);
+  EXPECT_EQ(config.attention.heads, 64u);
+  EXPECT_EQ(config.attention.kv_heads, 8u);
+  EXPECT_EQ(config.attention.head_dim, 64u);
+  EXPECT_TRUE(config.attention.qkv_bias);
+  EXPECT_TRUE(config.attention.o_bias);
+  EXPECT_TRUE(config.attention.sinks);
+  EXPECT_EQ(config.window(0), 128u);
+  EXPECT_EQ(config.window(1), 0u);
+  EXPECT_EQ(config.window(22), 128u);
+  const RopeConfig& rope = config.attention.rope;
+  EXPECT_EQ(rope.theta, 150000.0);
+  EXPECT_EQ(rope.scaling, RopeScaling::kYarn);
+  EXPECT_EQ(rope.factor, 32.0);
+  EXPECT_EQ(rope.original_max_positions, 4096u);
+  EXPECT_FALSE(rope.truncate);
+  EXPECT_FALSE(rope.attention_factor);
+  EXPECT_EQ(config.moe.experts, 32u);
+  EXPECT_EQ(config.moe.top_k, 4u);
+  EXPECT_EQ(config.moe.width, 2880u);
+  EXPECT_TRUE(config.moe.router_bias);
+  EXPECT_TRUE(config.moe.renormalise);
+  EXPECT_TRUE(config.moe.mxfp4);
+  EXPECT_EQ(config.activation.kind, Activation::kClampedSwiGluPairs);
+  EXPECT_EQ(config.activation.limit, 7.0f);
+  EXPECT_EQ(config.activation.alpha, 1.702f);
+  EXPECT_EQ(config.expert_matrices(), 2u);
+  EXPECT_EQ(config.expert_elements(), 3u * 2880 * 2880);
+  EXPECT_EQ(parse(published("gpt-oss-120b")).layers, 36u);
+  EXPECT_EQ(parse(published("gpt-oss-120b")).moe.experts, 128u);
+}
+
+TEST(Config, GptOssDefaultsAndRefusals) {
+  Json json = published(kGptOss);
+  const ModelConfig whole = parse(json);
+  for (const char* const key :
+       {"rope_scaling", "rope_theta", "layer_types", "sliding_window", "swiglu_limit", "attention_bias",
+        "head_dim", "num_key_value_heads", "num_experts_per_tok", "intermediate_size", "rms_norm_eps"})
+    json.erase(key);
+  const ModelConfig config = parse(json);
+  EXPECT_EQ(config.attention.rope.theta, 150000.0);
+  EXPECT_EQ(config.attention.rope.scaling, RopeScaling::kYarn);
+  EXPECT_EQ(config.attention.rope.factor, 32.0);
+  EXPECT_EQ(config.attention.rope.original_max_positions, 4096u);
+  EXPECT_FALSE(config.attention.rope.truncate);
+  EXPECT_EQ(config.attention.layer_windows, whole.attention.layer_windows);
+  EXPECT_EQ(config.attention.head_dim, 64u);
+  EXPECT_EQ(config.attention.kv_heads, 8u);
+  EXPECT_TRUE(config.attention.o_bias);
+  EXPECT_EQ(config.moe.top_k, 4u);
+  EXPECT_EQ(config.activation.limit, 7.0f);
+  EXPECT_EQ(parse(with(json, "experts_per_token", 3)).moe.top_k, 3u);
+  EXPECT_EQ(parse(without(json, "experts_per_token")).moe.top_k, 4u);
+  EXPECT_EQ(parse(with(json, "swiglu_alpha", 1.5)).activation.alpha, 1.5f);
+  // The new spelling.
+  json["rope_parameters"] = {
+      {"rope_theta", 500.0}, {"rope_type", "yarn"}, {"factor", 2.0}, {"truncate", false}};
+  EXPECT_EQ(parse(json).attention.rope.theta, 500.0);
+  EXPECT_FALSE(parse(json).attention.rope.truncate);
+  json["rope_parameters"].erase("truncate");
+  EXPECT_TRUE(parse(json).attention.rope.truncate);
+
+  const ModelConfig words = parse(without(published(kGptOss), "quantization_config"));
+  EXPECT_FALSE(words.moe.mxfp4);
+  Json all_full = published(kGptOss);
+  for (Json& type : all_full["layer_types"]) type = "full_attention";
+  EXPECT_TRUE(parse(without(all_full, "sliding_window")).attention.layer_windows.empty());
+
+  expect_invalid(kGptOss, "experts_per_token", 3);
+  expect_invalid(kGptOss, "sliding_window", nullptr);
+  expect_invalid(kGptOss, "layer_types", Json::array({"full_attention"}));
+  expect_invalid(kGptOss, "swiglu_limit", 0);
+  expect_invalid(kGptOss, "swiglu_limit", "7");
+  expect_invalid(kGptOss, "hidden_size", 2881);
+  expect_invalid(kGptOss, "intermediate_size", 2896);
+  expect_unsupported(kGptOss, "hidden_act", "gelu");
+  expect_error(with(published(kGptOss), "quantization_config", {{"quant_method", "gptq"}}),
+               ErrorKind::kUnsupported, "quantization_config.quant_method");
+  expect_error(with(published(kGptOss), "quantization_config", Json::object()), ErrorKind::kInvalid,
+               "quantization_config.quant_method");
+}
+
 TEST(Config, ReadsSwitchTransformers) {
   const ModelConfig config = parse(published(kSwitch));
   EXPECT_EQ(config.model_type, "switch_transformers");
@@ -440,7 +534,7 @@ TEST(Config, ReadsSwitchTransformers) {
   EXPECT_FLOAT_EQ(config.rms_eps, 1e-6f);
   EXPECT_TRUE(config.tied_head);
   EXPECT_FLOAT_EQ(config.head_scale, 0.03125f);
-  EXPECT_EQ(config.activation, Activation::kRelu);
+  EXPECT_EQ(config.activation.kind, Activation::kRelu);
   EXPECT_EQ(config.expert_matrices(), 2u);
   EXPECT_EQ(config.attention.heads, 16u);
   EXPECT_EQ(config.attention.kv_heads, 16u);

@@ -42,21 +42,38 @@ std::optional<std::string> stacked_prefix(const Inventory& inventory, const Tens
   return std::nullopt;
 }
 
-// Takes <prefix>.gate_up_proj [N, 2 width, hidden], the gate's rows first, and <prefix>.down_proj [N, hidden,
-// width].
+// Refuses a stack of experts in words whose rows would be by turns: exports have it transposed.
+void refuse_words(const Inventory& inventory, const std::string& name) {
+  const store::TensorInfo& tensor = inventory.at(name);
+  if (tensor.format != nullptr) return;
+  throw inventory
+      .error(ErrorKind::kUnsupported, "experts of this architecture that are not quantised are transposed",
+             name)
+      .expected(name + "_blocks and " + name + "_scales, in MXFP4")
+      .found(std::string(dtype_name(tensor.dtype)) + ", " + tensor.shape_text())
+      .fix("use the files that the model was published with");
+}
+
+// Takes <prefix>.gate_up_proj [N, 2 width, hidden], the gate's rows first or by turns with those of up, and
+// <prefix>.down_proj [N, hidden, width].
 void take_stacked(Inventory& inventory, const std::string& prefix, std::uint32_t sparse_index,
                   const ModelConfig& config, std::vector<ExpertPieces>& experts) {
   const std::uint64_t count = config.moe.experts, width = config.moe.width, hidden = config.hidden;
   const std::uint64_t matrix = width * hidden;
   const std::string gate_up = prefix + ".gate_up_proj", down = prefix + ".down_proj";
+  const bool by_turns = !config.activation.gate();
+  if (by_turns) refuse_words(inventory, gate_up);
   inventory.take(gate_up, {count, 2 * width, hidden});
   inventory.take(down, {count, hidden, width});
   for (std::uint32_t expert = 0; expert < count; ++expert) {
-    experts.push_back({.layer = sparse_index,
-                       .index = expert,
-                       .gate = {gate_up, 2 * expert * matrix, matrix},
-                       .up = {gate_up, (2 * expert + 1) * matrix, matrix},
-                       .down = {down, expert * matrix, matrix}});
+    const std::uint64_t first = 2 * expert * matrix;
+    ExpertPieces& pieces = experts.emplace_back();
+    pieces.layer = sparse_index;
+    pieces.index = expert;
+    if (!by_turns) pieces.gate = {gate_up, first, matrix};
+    pieces.up =
+        by_turns ? store::Piece{gate_up, first, 2 * matrix} : store::Piece{gate_up, first + matrix, matrix};
+    pieces.down = {down, expert * matrix, matrix};
   }
 }
 
@@ -133,7 +150,8 @@ Model describe_model(const store::Checkpoint& checkpoint) {
     const std::size_t matrices = config.expert_matrices();
     const std::size_t end = i + matrices * config.moe.experts;
     SLUICE_CHECK(end <= table.size(), spec.name);
-    if (const auto prefix = matrices == 3 ? stacked_prefix(inventory, spec) : std::nullopt) {
+    const bool stacks = config.activation.kind != Activation::kRelu;
+    if (const auto prefix = stacks ? stacked_prefix(inventory, spec) : std::nullopt) {
       take_stacked(inventory, *prefix, sparse_index, config, model.experts);
       i = end;
     }

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "base/json/json.h"
+
 namespace sluice::testing {
 
 // The build writes NAME, a Hugging Face directory, below this one (tests/golden_writer). Tests that run at
@@ -23,6 +25,15 @@ inline std::vector<std::string> golden_model_names() {
   for (const auto& entry : std::filesystem::directory_iterator(kGoldenModels))
     names.push_back(entry.path().filename());
   std::ranges::sort(names);
+  return names;
+}
+
+// Those that `pack` takes: not the ones whose experts are quantised.
+inline std::vector<std::string> packable_golden_models() {
+  std::vector<std::string> names = golden_model_names();
+  std::erase_if(names, [](const std::string& name) {
+    return read_json_file(kGoldenModels + "/" + name + "/config.json").contains("quantization_config");
+  });
   return names;
 }
 

@@ -27,6 +27,7 @@ class Inventory {
   Inventory(const store::Checkpoint& checkpoint, const Description& description);
 
   bool has(std::string_view name) const { return index_.contains(name); }
+  const store::TensorInfo& at(std::string_view name) const { return tensors_[index_.at(name)]; }
   // Takes a tensor. Error naming it unless it is there, with this shape and a type or format that can be
   // computed with.
   void take(std::string_view name, const Shape& shape);

@@ -33,11 +33,11 @@ store::PackPlan pack_plan(const store::Checkpoint& checkpoint) {
   plan.experts.reserve(model.experts.size());
   for (const ExpertPieces& expert : model.experts)
     plan.experts.push_back({expert.layer, expert.index, expert.all()});
-  // Routers choose the experts, and the gate weighs shared experts: rounding them is not worth it. The other
-  // two are also transposed or spread, not only multiplied with.
+  // Routers choose the experts, and the gate weighs shared experts: rounding them is not worth it. Biases are
+  // no matrices. The other two are also transposed or spread, not only multiplied with.
   for (const TensorSpec& spec : model.dense)
     if (spec.role == Role::kRouter || spec.role == Role::kSharedExpertGate || spec.role == Role::kKvUp ||
-        spec.role == Role::kRelativeBias)
+        spec.role == Role::kRelativeBias || is_expert_bias(spec.role))
       plan.exact.push_back(spec.name);
   const TensorSpec* const embedding = model.find(Role::kEmbedding);
   if (embedding == nullptr || model.config.tied_head) return plan;

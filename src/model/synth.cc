@@ -21,13 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::uint64_t elements_of(const TensorSpec& spec) {
-  std::uint64_t n = 1;
-  for (std::uint64_t dim : spec.shape) n *= dim;  // tensor_table has checked for overflow
-  return n;
-}
-Bytes bytes_of(const TensorSpec& spec) { return bytes_of_words(elements_of(spec)); }
-
 // ---- Config
 
 // Sets the first of `keys` that the config has. Error(kInvalid) if it has none of them.
@@ -85,16 +78,49 @@ bool apply_options(Json& json, const SynthOptions& options, const std::string& p
   return changed;
 }
 
+// ---- Tensors
+
+// The two tensors of U8 that have this matrix of all experts of a layer (store/source/mxfp4_pairs.h).
+void add_mxfp4(const TensorSpec& first, std::uint64_t experts, std::vector<SynthSpec>& tensors) {
+  constexpr std::uint64_t kGroup = 32, kGroupBytes = 16;
+  constexpr std::string_view kFirst = ".0.", kWeight = ".weight";
+  std::string stem = first.name;  // "….experts.0.down_proj.weight"
+  stem.replace(stem.rfind(kFirst), kFirst.size(), ".");
+  stem.resize(stem.size() - kWeight.size());
+  SynthSpec scales{first, SynthForm::kMxfp4Scales};
+  scales.expert = -1;
+  scales.name = stem + "_scales";
+  scales.shape = {experts, first.shape[0], first.shape[1] / kGroup};
+  SynthSpec codes = scales;
+  codes.form = SynthForm::kMxfp4Codes;
+  codes.name = stem + "_blocks";
+  codes.shape.push_back(kGroupBytes);
+  tensors.push_back(std::move(codes));
+  tensors.push_back(std::move(scales));
+}
+
+std::vector<SynthSpec> published_tensors(const ModelConfig& config) {
+  std::vector<SynthSpec> tensors;
+  for (TensorSpec& spec : tensor_table(config)) {
+    if (!config.moe.mxfp4 || spec.expert < 0)
+      tensors.push_back({std::move(spec)});
+    else if (spec.expert == 0)
+      add_mxfp4(spec, config.moe.experts, tensors);
+  }
+  return tensors;
+}
+
 // ---- Files
 
 // u64 length | JSON, padded with blanks to a multiple of 8 | data (store/source/safetensors.h).
-std::string safetensors_head(std::span<const TensorSpec> tensors) {
+std::string safetensors_head(std::span<const SynthSpec> tensors) {
   Json header = {{"__metadata__", {{"format", "pt"}}}};
   Bytes offset = 0;
-  for (const TensorSpec& spec : tensors) {
-    header[spec.name] = {
-        {"dtype", "BF16"}, {"shape", spec.shape}, {"data_offsets", {offset, offset + bytes_of(spec)}}};
-    offset += bytes_of(spec);
+  for (const SynthSpec& spec : tensors) {
+    header[spec.name] = {{"dtype", dtype_name(spec.dtype())},
+                         {"shape", spec.shape},
+                         {"data_offsets", {offset, offset + spec.bytes()}}};
+    offset += spec.bytes();
   }
   const std::string json = header.dump();
   const std::uint64_t length = round_up(json.size(), 8);
@@ -105,7 +131,7 @@ std::string safetensors_head(std::span<const TensorSpec> tensors) {
   return head;
 }
 
-std::span<const TensorSpec> tensors_of(const SynthPlan& plan, const SynthShard& shard) {
+std::span<const SynthSpec> tensors_of(const SynthPlan& plan, const SynthShard& shard) {
   return std::span(plan.tensors).subspan(shard.first, shard.count);
 }
 
@@ -177,7 +203,7 @@ SynthPlan plan_synth(const std::string& config_path, const SynthOptions& options
   ModelConfig config;
   try {
     config = parse_config(json, config_path);
-    plan.tensors = tensor_table(config);
+    plan.tensors = published_tensors(config);
     plan.config = config;
   } catch (Error& error) {
     throw error.fix("choose other " + Setting::kLayers + " or " + Setting::kExperts +
@@ -194,7 +220,7 @@ SynthPlan plan_synth(const std::string& config_path, const SynthOptions& options
 
   const Bytes shard_bytes = std::max<Bytes>(options.shard_bytes, 1);
   for (std::size_t i = 0; i < plan.tensors.size(); ++i) {
-    const Bytes bytes = bytes_of(plan.tensors[i]);
+    const Bytes bytes = plan.tensors[i].bytes();
     const bool fits =
         !plan.shards.empty() && bytes <= shard_bytes && plan.shards.back().bytes <= shard_bytes - bytes;
     if (!fits) plan.shards.push_back({.file = "", .first = i});
@@ -220,13 +246,13 @@ void write_synth(const SynthPlan& plan, const std::string& directory, ThreadPool
     if (!go_on(before + of_shard)) throw interrupted_error("nothing is left behind").in(path);
   };
   for (const SynthShard& shard : plan.shards) {
-    const std::span<const TensorSpec> specs = tensors_of(plan, shard);
+    const std::span<const SynthSpec> specs = tensors_of(plan, shard);
     std::vector<SynthTensor> tensors;
-    for (const TensorSpec& spec : specs) {
+    for (const SynthSpec& spec : specs) {
       SynthValues::Options values;
       if (spec.role == Role::kEmbedding) values = {plan.embedding_scale, plan.embedding_common};
-      tensors.push_back(tensor_of_words(SynthValues(spec, plan.seed, quantiles, values),
-                                        elements_of(spec) / spec.shape.back()));
+      tensors.push_back(
+          tensor_of(SynthValues(spec, plan.seed, quantiles, values), spec.elements() / spec.columns()));
     }
     write_synth_shard(temporary.file(shard.file), safetensors_head(specs), tensors, threads, on_progress);
     before += shard.bytes;

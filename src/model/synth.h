@@ -11,6 +11,7 @@
 #include "base/bytes.h"
 #include "base/machine/thread_pool.h"
 #include "model/architecture.h"
+#include "model/synth_values.h"
 
 namespace sluice::model {
 
@@ -31,8 +32,8 @@ struct SynthShard {
 // The files that will be written.
 struct SynthPlan {
   ModelConfig config;
-  std::string config_json;          // the file's own text, unless options or the element type change it
-  std::vector<TensorSpec> tensors;  // all BF16
+  std::string config_json;         // the file's own text, unless options or the element type change it
+  std::vector<SynthSpec> tensors;  // in the order of the files
   std::vector<SynthShard> shards;
   std::uint64_t seed = 0;
   double embedding_scale = 1, embedding_common = 0;
@@ -52,8 +53,9 @@ SynthPlan plan_synth(const std::string& config_path, const SynthOptions& options
 // The same plan gives the same bytes with any number of threads, and a tensor depends only on its name, its
 // shape and the seed. Weights are Gaussian; each row has standard deviation 0.02 * lognormal(0.25), and 0.2 %
 // of the weights are six times as large: exponents carry about 2.6 bits, as in trained models. Norms are near
-// 1. Router rows are scaled so that logits of a normalised input have a standard deviation near 2.5: a few
-// experts win clearly, and rows differ, so that some experts are used more than others.
+// 1. Experts that the config says are in MXFP4 are written so, with the same deviations. Router rows are
+// scaled so that logits of a normalised input have a standard deviation near 2.5: a few experts win clearly,
+// and rows differ, so that some experts are used more than others.
 //
 // How many experts one token shares with the next depends on the composition of the residual stream. At scale
 // 1 the text before a token outweighs the token, and a deep model repeats two thirds of its experts and soon

@@ -51,14 +51,14 @@ SynthTensor tensor_in(const store::GgufPlannedTensor& stored, const GgufTensorPl
   for (const TensorSpec* const spec : tensor.specs) {
     SynthValues::Options options;
     if (spec->role == Role::kEmbedding) options = {plan.embedding_scale, plan.embedding_common};
-    values->emplace_back(*spec, plan.seed, quantiles, options);
+    values->emplace_back(SynthSpec{*spec}, plan.seed, quantiles, options);
   }
   const std::uint64_t each = rows_of(*tensor.specs[0]), rows = each * tensor.specs.size();
   return {rows, stored.length() / rows,
           [values, each, type = stored.type](std::uint64_t row, std::byte* out) {
             const SynthValues& of_spec = (*values)[row / each];
-            std::vector<std::uint16_t> words(of_spec.columns());
-            of_spec.fill_row(row % each, words.data());
+            std::vector<std::uint16_t> words(of_spec.row_bytes() / dtype_bytes(DType::kBF16));
+            of_spec.fill_row(row % each, reinterpret_cast<std::byte*>(words.data()));
             put_row(*type, words, out);
           }};
 }

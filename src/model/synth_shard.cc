@@ -153,6 +153,7 @@ class ShardWriter {
   void make() {
     threads_.parallel_for(jobs_.size(), [&](std::size_t i) {
       const Job& job = jobs_[i];
+      // Heads of files are a multiple of 8 bytes, and tensors have an even number, so words are aligned.
       for (std::uint64_t r = 0; r < job.rows; ++r)
         job.tensor->fill_row(job.first_row + r,
                              buffers_[turn_].data() + job.begin + r * job.tensor->row_bytes);
@@ -176,11 +177,9 @@ class ShardWriter {
 
 }  // namespace
 
-SynthTensor tensor_of_words(const SynthValues& values, std::uint64_t rows) {
-  return {rows, bytes_of_words(values.columns()), [values](std::uint64_t row, std::byte* out) {
-            // Heads of files are a multiple of 8 bytes.
-            values.fill_row(row, reinterpret_cast<std::uint16_t*>(out));
-          }};
+SynthTensor tensor_of(const SynthValues& values, std::uint64_t rows) {
+  return {rows, values.row_bytes(),
+          [values](std::uint64_t row, std::byte* out) { values.fill_row(row, out); }};
 }
 
 void write_synth_shard(const std::string& path, std::string_view head, std::span<const SynthTensor> tensors,

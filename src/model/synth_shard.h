@@ -20,8 +20,8 @@ struct SynthTensor {
   Bytes row_bytes = 0;
   std::function<void(std::uint64_t row, std::byte* out)> fill_row;
 };
-// One of BF16 words. `values` is copied.
-SynthTensor tensor_of_words(const SynthValues& values, std::uint64_t rows);
+// One as its values are stored; they are copied.
+SynthTensor tensor_of(const SynthValues& values, std::uint64_t rows);
 
 // Writes `head` (a multiple of 8 bytes) and then the tensors without gaps, past the page cache, in batches of
 // about 16 MiB that all threads make while the batch before is written. On return everything is on disk.

@@ -235,6 +235,47 @@ TEST_F(SynthTest, StatisticsOfTrainedWeights) {
   EXPECT_GT(outliers / count, 1e-4);
 }
 
+// Experts in MXFP4: a model that opens, whose numbers have the deviation of other weights.
+TEST_F(SynthTest, WritesTheFormatThatTheConfigNames) {
+  write_config(R"({"model_type": "gpt_oss", "hidden_act": "silu", "vocab_size": 300, "hidden_size": 96,
+    "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16,
+    "intermediate_size": 416, "num_local_experts": 6, "num_experts_per_tok": 2, "sliding_window": 8,
+    "quantization_config": {"quant_method": "mxfp4"}, "torch_dtype": "bfloat16"})");
+  const SynthPlan synth = plan({.shard_bytes = 200'000});
+  write(synth, "model", 2);
+  const auto checkpoint = store::open_checkpoint(path("model"));
+  const Model model = describe_model(*checkpoint);
+  EXPECT_EQ(model.experts.size(), 12u);
+  constexpr double kFp4[] = {0, .5, 1, 1.5, 2, 3, 4, 6};
+  double sum = 0, squares = 0, count = 0;
+  for (const ExpertPieces& expert : model.experts)
+    for (const store::Piece& piece : expert.all()) {
+      const store::StoredPiece stored = checkpoint->locate(piece);
+      ASSERT_EQ(stored.format->name, "mxfp4_pair");
+      std::vector<std::vector<std::byte>> planes;  // codes and exponents
+      for (const store::Extent& extent : {stored.planes[0].extent, stored.planes[1].extent}) {
+        planes.emplace_back(extent.length);
+        InputFile::open(checkpoint->weight_files()[extent.file]).read_at(extent.offset, planes.back());
+      }
+      for (std::size_t i = 0; i < stored.elements; ++i) {
+        const unsigned code = std::to_integer<unsigned>(planes[0][i / 2]) >> i % 2 * 4;
+        const int exponent = std::to_integer<int>(planes[1][i / 32]);
+        ASSERT_LT(exponent, 255);
+        const double value = std::ldexp(kFp4[code & 7], exponent - 127);
+        sum += (code & 8) != 0 ? -value : value;
+        squares += value * value;
+        ++count;
+      }
+    }
+  EXPECT_EQ(count, 12.0 * 3 * 96 * 416);
+  EXPECT_NEAR(sum / count, 0.0, 2e-4);
+  EXPECT_NEAR(std::sqrt(squares / count), 0.022, 0.004);
+  write(synth, "again", 1);
+  for (const SynthShard& shard : synth.shards)
+    EXPECT_EQ(read_text_file(path("model/" + shard.file), kMiB),
+              read_text_file(path("again/" + shard.file), kMiB));
+}
+
 TEST_F(SynthTest, RefusesToOverwrite) {
   fs::create_directory(path("there"));
   EXPECT_THROW(write(plan(), "there"), Error);

@@ -1,10 +1,12 @@
 #include "model/synth_values.h"
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
+#include <numeric>
 
 #include "base/float16.h"
 #include "base/hash.h"
-#include "base/splitmix64.h"
 
 namespace sluice::model {
 namespace {
@@ -52,7 +54,27 @@ Kind kind_of(Role role) {
   }
 }
 
+// Numbers of one group of MXFP4 in units of its scale have about this deviation: the greatest of 32 lies
+// between 4 and 8 of them.
+constexpr float kCodeDeviation = 2.6F;
+
+// The code of the nearest of 0, ½, 1, 1½, 2, 3, 4, 6, with the sign in bit 3.
+unsigned fp4_code(float value) {
+  const float size = std::fabs(value);
+  unsigned code = 0;
+  for (const float border : {.25F, .75F, 1.25F, 1.75F, 2.5F, 3.5F, 5.F}) code += size > border ? 1 : 0;
+  return code | (value < 0 ? 8u : 0u);
+}
+
 }  // namespace
+
+std::uint64_t SynthSpec::elements() const {  // tensor_table has checked for overflow
+  return std::accumulate(shape.begin(), shape.end(), std::uint64_t{1}, std::multiplies<>());
+}
+
+std::uint64_t SynthSpec::columns() const {
+  return shape.back() * (form == SynthForm::kMxfp4Codes ? shape[shape.size() - 2] : 1);
+}
 
 std::vector<float> make_weight_quantiles() {
   std::vector<float> quantiles(1 << 16);
@@ -64,10 +86,11 @@ std::vector<float> make_weight_quantiles() {
   return quantiles;
 }
 
-SynthValues::SynthValues(const TensorSpec& spec, std::uint64_t seed, std::span<const float> quantiles,
+SynthValues::SynthValues(const SynthSpec& spec, std::uint64_t seed, std::span<const float> quantiles,
                          const Options& options)
     : quantiles_(quantiles),
-      columns_(spec.shape.back()),
+      form_(spec.form),
+      columns_(spec.columns()),
       key_(splitmix64_mixed(xxh3(std::as_bytes(std::span(spec.name))) ^ splitmix64_mixed(seed))) {
   switch (kind_of(spec.role)) {
     case Kind::kNorm:
@@ -88,10 +111,39 @@ SynthValues::SynthValues(const TensorSpec& spec, std::uint64_t seed, std::span<c
   for (std::uint64_t i = 0; i < columns_; ++i) common_.push_back(share * quantiles_[random.next() & 0xffff]);
 }
 
-void SynthValues::fill_row(std::uint64_t row, std::uint16_t* out) const {
+void SynthValues::fill_row(std::uint64_t row, std::byte* out) const {
   SplitMix64 random(splitmix64_mixed(key_ + row));
   const double of_row = normal_quantile((static_cast<double>(random.next() >> 11) + 0.5) * 0x1p-53);
   const float scale = static_cast<float>(deviation_ * std::exp(spread_ * of_row));
+  switch (form_) {
+    case SynthForm::kWords:
+      return fill_words(random, scale, reinterpret_cast<std::uint16_t*>(out));
+    case SynthForm::kMxfp4Codes:
+      return fill_codes(random, out);
+    case SynthForm::kMxfp4Scales:
+      return fill_scales(random, scale, out);
+  }
+}
+
+void SynthValues::fill_codes(SplitMix64& random, std::byte* out) const {
+  std::uint64_t bits = 0;
+  for (std::uint64_t i = 0; i < columns_; ++i, bits >>= 32) {
+    if (i % 2 == 0) bits = random.next();
+    const unsigned low = fp4_code(kCodeDeviation * quantiles_[bits & 0xffff]),
+                   high = fp4_code(kCodeDeviation * quantiles_[bits >> 16 & 0xffff]);
+    out[i] = static_cast<std::byte>(low | high << 4);
+  }
+}
+
+void SynthValues::fill_scales(SplitMix64& random, float scale, std::byte* out) const {
+  const float exponent = 127.F + std::log2(scale / kCodeDeviation);
+  for (std::uint64_t i = 0; i < columns_; ++i) {
+    const float around = exponent + .4F * quantiles_[random.next() & 0xffff];
+    out[i] = static_cast<std::byte>(std::clamp(std::lround(around), 1l, 254l));
+  }
+}
+
+void SynthValues::fill_words(SplitMix64& random, float scale, std::uint16_t* out) const {
   const float* quantiles = quantiles_.data();
   if (!common_.empty()) {
     for (std::uint64_t i = 0; i < columns_; ++i)

@@ -74,6 +74,7 @@ void TensorList::gqa() {
   }
   add(Role::kO, "self_attn.o_proj.weight", {hidden, q});
   if (a.o_bias) add(Role::kOBias, "self_attn.o_proj.bias", {hidden});
+  if (a.sinks) add(Role::kSinks, "self_attn.sinks", {a.heads});
 }
 
 void TensorList::mla() {
@@ -110,7 +111,7 @@ void TensorList::mlp(std::string_view prefix, const MlpNames& names, std::uint64
     add(role, name, {rows, columns});
   };
   if (!names.gate.empty()) put(gate, names.gate, width, hidden);
-  put(up, names.up, width, hidden);
+  put(up, names.up, width * config_.activation.up_rows(), hidden);
   put(down, names.down, hidden, width);
 }
 
@@ -122,6 +123,7 @@ void TensorList::dense_mlp(std::string_view prefix, const MlpNames& names) {
 
 void TensorList::router(std::string_view name) {
   add(Role::kRouter, std::string(name) + ".weight", {config_.moe.experts, config_.hidden});
+  if (config_.moe.router_bias) add(Role::kRouterBias, std::string(name) + ".bias", {config_.moe.experts});
 }
 
 void TensorList::experts(std::string_view prefix, const MlpNames& names) {

@@ -22,11 +22,11 @@ class TensorList {
   void embedding();                       // model.embed_tokens.weight (vocab, hidden)
   void enter_layer(std::uint32_t layer);  // later names are under model.layers.<layer>.
   void input_norm();                      // input_layernorm.weight (hidden)
-  void gqa();                             // self_attn.{q,k,v,o}_proj, biases and norms as the config says
-  void mla();                             // self_attn.{q_a_proj, …, kv_b_proj, o_proj}
-  void post_attention_norm();             // post_attention_layernorm.weight (hidden)
-  void dense_mlp();                       // mlp.{gate,up,down}_proj.weight, width dense_width
-  void router(std::string_view name);     // <name>.weight (experts, hidden)
+  void gqa();                          // self_attn.{q,k,v,o}_proj, biases, norms and sinks as the config says
+  void mla();                          // self_attn.{q_a_proj, …, kv_b_proj, o_proj}
+  void post_attention_norm();          // post_attention_layernorm.weight (hidden)
+  void dense_mlp();                    // mlp.{gate,up,down}_proj.weight, width dense_width
+  void router(std::string_view name);  // <name>.weight (experts, hidden), and <name>.bias if it has one
   void experts(std::string_view prefix,
                const MlpNames& names = {});  // <prefix>.<expert>.<projection>.weight; no dot behind "_"
   void dense_mlp(std::string_view prefix, const MlpNames& names);  // <prefix>.<projection>.weight

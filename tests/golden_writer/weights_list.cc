@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <charconv>
+#include <cmath>
 #include <optional>
 #include <set>
 
@@ -42,8 +43,8 @@ std::vector<unsigned> numbers_of(std::string_view list) {
 DType storage_type(const JsonObject& entry, DType fallback) {
   const std::string name = entry.string_or("dtype", dtype_name(fallback));
   const std::optional<DType> type = dtype_from_name(name);
-  if (type != DType::kBF16 && type != DType::kF16 && type != DType::kF32)
-    entry.fail("dtype", "BF16, F16 or F32");
+  if (type != DType::kBF16 && type != DType::kF16 && type != DType::kF32 && type != DType::kU8)
+    entry.fail("dtype", "BF16, F16, F32 or U8");
   return *type;
 }
 
@@ -140,6 +141,9 @@ std::string stored_bytes(const ListedTensor& tensor, std::uint64_t seed) {
         break;
       case DType::kF16:
         append(bytes, double_to_fp16(double{value}), 2);
+        break;
+      case DType::kU8:
+        append(bytes, static_cast<std::uint32_t>(std::llrint(value)), 1);
         break;
       default:
         append(bytes, std::bit_cast<std::uint32_t>(value), 4);

@@ -12,7 +12,7 @@ namespace sluice::golden {
 
 struct ListedTensor {
   std::string name;
-  DType dtype = DType::kBF16;  // or kF16 or kF32
+  DType dtype = DType::kBF16;  // or kF16, kF32 or kU8
   std::vector<std::uint64_t> shape;
   double mean = 0, scale = 0;
   std::string key;             // names the random numbers: its own name, or that of the tensor it repeats
@@ -34,7 +34,7 @@ std::vector<std::string> expanded_names(std::string_view pattern, const std::str
 WeightsList read_weights_list(const std::string& path);
 
 // The tensor's bytes as they are stored: mean + scale * noise in double, rounded to float32 and then to the
-// storage type, each to nearest even.
+// storage type, each to nearest even; bytes are whole numbers modulo 256.
 std::string stored_bytes(const ListedTensor& tensor, std::uint64_t seed);
 
 }  // namespace sluice::golden

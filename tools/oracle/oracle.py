@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 from transformers import AutoModelForCausalLM
 
+import mxfp4
 import reference_deepseek
 import reference_xverse
 from reference_decoder import load_decoder
@@ -87,6 +88,8 @@ def gap_after(values: torch.Tensor, k: int) -> torch.Tensor:
 
 def load_transformers(directory: Path) -> torch.nn.Module:
     """Refuses a checkpoint that transformers fills up or ignores in part, since the golden would not be of it."""
+    if "quantization_config" in json.loads((directory / "config.json").read_text()):
+        return check_loaded(directory, mxfp4.load_dequantised(directory), {})
     return check_loaded(directory, *AutoModelForCausalLM.from_pretrained(
         directory, dtype=torch.float32, attn_implementation="eager", experts_implementation="eager",
         output_loading_info=True))

@@ -19,7 +19,7 @@ from safetensors.torch import save_file
 
 SPEC_NAME = "weights.json"
 INDEX_NAME = "model.safetensors.index.json"
-STORAGE_DTYPES = {"BF16": torch.bfloat16, "F16": torch.float16, "F32": torch.float32}
+STORAGE_DTYPES = {"BF16": torch.bfloat16, "F16": torch.float16, "F32": torch.float32, "U8": torch.uint8}
 
 FNV_OFFSET, FNV_PRIME = 0xCBF29CE484222325, 0x100000001B3
 SPLITMIX_STEP = 0x9E3779B97F4A7C15
@@ -76,7 +76,8 @@ def values_of(entry: dict, name: str, seed: int) -> np.ndarray:
 
 
 def make_tensors(spec: dict) -> dict[str, torch.Tensor]:
-    """Every tensor of the checkpoint in its storage dtype: double to float32 to storage, each to nearest even."""
+    """Every tensor of the checkpoint in its storage dtype: double to float32 to storage, each to nearest even;
+    bytes are whole numbers modulo 256."""
     tensors = {}
     for entry in spec["tensors"]:
         dtype = STORAGE_DTYPES[entry.get("dtype", spec["dtype"])]
@@ -84,6 +85,8 @@ def make_tensors(spec: dict) -> dict[str, torch.Tensor]:
             if name in tensors:
                 raise ValueError(f"{SPEC_NAME}: {name} is listed twice")
             values = values_of(entry, name, spec["seed"]).astype(np.float32).reshape(entry["shape"])
+            if dtype == torch.uint8:
+                values = (np.rint(values).astype(np.int64) & 255).astype(np.uint8)
             tensors[name] = torch.from_numpy(values).to(dtype)
     return tensors
 

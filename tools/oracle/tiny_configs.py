@@ -604,11 +604,93 @@ SWITCH_B = TinyModel(
     },
 )
 
+GPT_OSS_QUANTISATION = {
+    "quant_method": "mxfp4",
+    "modules_to_not_convert": ["model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens", "lm_head"],
+}
+
+GPT_OSS_A = TinyModel(
+    name="gpt_oss_a",
+    oddities="experts in MXFP4, 96 and 160 wide; six heads of 20 over three; window 4 in even layers (no layer_types); "
+    "swiglu_limit 1, which bites; YaRN without truncation, whose original length (16) is shorter than the prompt; "
+    "both names of the experts of a token",
+    config={
+        "architectures": ["GptOssForCausalLM"],
+        "attention_bias": True,
+        "attention_dropout": 0.0,
+        "eos_token_id": 226,
+        "experts_per_token": 2,
+        "head_dim": 20,
+        "hidden_act": "silu",
+        "hidden_size": 96,
+        "initial_context_length": 16,
+        "initializer_range": 0.02,
+        "intermediate_size": 160,
+        "max_position_embeddings": 512,
+        "model_type": "gpt_oss",
+        "num_attention_heads": 6,
+        "num_experts_per_tok": 2,
+        "num_hidden_layers": 2,
+        "num_key_value_heads": 3,
+        "num_local_experts": 6,
+        "output_router_logits": False,
+        "pad_token_id": 225,
+        "quantization_config": GPT_OSS_QUANTISATION,
+        "rms_norm_eps": 1e-05,
+        "rope_scaling": {"beta_fast": 32.0, "beta_slow": 1.0, "factor": 32.0,
+                         "original_max_position_embeddings": 16, "rope_type": "yarn", "truncate": False},
+        "rope_theta": 150000,
+        "router_aux_loss_coef": 0.9,
+        "sliding_window": 4,
+        "swiglu_limit": 1.0,
+        "tie_word_embeddings": False,
+        "torch_dtype": "bfloat16",
+        "use_cache": True,
+        "vocab_size": 227,
+    },
+    generation_config={"bos_token_id": 224, "do_sample": True, "eos_token_id": [226, 225], "pad_token_id": 225},
+)
+
+GPT_OSS_B = TinyModel(
+    name="gpt_oss_b",
+    oddities="the new spelling (rope_parameters, dtype); layer_types with a full layer first; no biases in attention; "
+    "two shards, so that codes and scales part; one key/value head; swiglu_alpha 1.2; top 3 of 5 experts, 64 wide",
+    shards=2,
+    config={
+        "architectures": ["GptOssForCausalLM"],
+        "attention_bias": False,
+        "attention_dropout": 0.0,
+        "dtype": "bfloat16",
+        "eos_token_id": 1,
+        "head_dim": 32,
+        "hidden_act": "silu",
+        "hidden_size": 160,
+        "initializer_range": 0.02,
+        "intermediate_size": 64,
+        "layer_types": ["full_attention", "sliding_attention"],
+        "max_position_embeddings": 4096,
+        "model_type": "gpt_oss",
+        "num_attention_heads": 4,
+        "num_experts_per_tok": 3,
+        "num_hidden_layers": 2,
+        "num_key_value_heads": 1,
+        "num_local_experts": 5,
+        "quantization_config": GPT_OSS_QUANTISATION,
+        "rms_norm_eps": 1e-05,
+        "rope_parameters": {"rope_theta": 20000.0, "rope_type": "default"},
+        "sliding_window": 7,
+        "swiglu_alpha": 1.2,
+        "swiglu_limit": 2.5,
+        "tie_word_embeddings": False,
+        "vocab_size": 211,
+    },
+)
+
 MODELS = {
     model.name: model
     for model in (
         QWEN2_MOE_A, QWEN2_MOE_B, QWEN3_MOE_A, QWEN3_MOE_B, DEEPSEEK_A, DEEPSEEK_B, DEEPSEEK_V2_A, DEEPSEEK_V2_B,
         MIXTRAL_A, MIXTRAL_B, OLMOE_A, OLMOE_B, XVERSE_A, XVERSE_B,
-        SWITCH_A, SWITCH_B,
+        SWITCH_A, SWITCH_B, GPT_OSS_A, GPT_OSS_B,
     )
 }

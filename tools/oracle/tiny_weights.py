@@ -14,7 +14,7 @@ from seeded_weights import INDEX_NAME, SPEC_NAME
 from tiny_configs import TinyModel
 
 DTYPE_NAMES = {"bfloat16": "BF16", "float16": "F16", "float32": "F32"}
-DTYPE_BYTES = {"BF16": 2, "F16": 2, "F32": 4}
+DTYPE_BYTES = {"BF16": 2, "F16": 2, "F32": 4, "U8": 1}
 
 # Standard deviation times sqrt(fan-in), by the end of the tensor's name; the first match counts.
 # Logits then lie within about +-20, attention is neither flat nor one-hot, and a router's choice is clear
@@ -31,6 +31,8 @@ GAINS = (
     ("q_a_proj.weight", 0.05),  # so small that the epsilon of the norm behind it shows
     ("o_proj.weight", 1.5),
     ("down_proj.weight", 2.5),
+    ("experts.gate_up_proj_scales", 1.5),
+    ("experts.down_proj_scales", 2.0),
     ("w2.weight", 2.5),
     ("experts.down_proj", 2.5),
     ("gate_proj.weight", 1.5),
@@ -75,8 +77,12 @@ def attention_shapes(config: dict, prefix: str) -> dict:
     widths = {"q": q_width, "k": kv_width, "v": kv_width}
     shapes = {f"{prefix}.{x}_proj.weight": (width, hidden) for x, width in widths.items()}
     shapes[f"{prefix}.o_proj.weight"] = (hidden, q_width)
-    if family == "qwen2_moe":
+    if family == "qwen2_moe" or config.get("attention_bias"):
         shapes |= {f"{prefix}.{x}_proj.bias": (width,) for x, width in widths.items()}
+    if family == "gpt_oss":  # a score for each head beside those of the keys
+        shapes[f"{prefix}.sinks"] = (config["num_attention_heads"],)
+        if config["attention_bias"]:
+            shapes[f"{prefix}.o_proj.bias"] = (hidden,)
     if family == "qwen3_moe":  # one norm for every head
         shapes |= {f"{prefix}.{x}_norm.weight": (head_dim(config),) for x in "qk"}
     if family == "olmoe":  # one norm across all heads
@@ -104,8 +110,23 @@ def latent_attention_shapes(config: dict, prefix: str) -> dict:
     }
 
 
+def mxfp4_mlp_shapes(config: dict, layer_prefix: str) -> dict:
+    """gpt-oss: all experts of a layer in one tensor of codes and one of scales for each of two matrices."""
+    hidden, inter, experts = config["hidden_size"], config["intermediate_size"], config["num_local_experts"]
+    prefix = f"{layer_prefix}.mlp"
+    shapes = {f"{prefix}.router.weight": (experts, hidden), f"{prefix}.router.bias": (experts,)}
+    for name, rows, columns in (("gate_up_proj", 2 * inter, hidden), ("down_proj", hidden, inter)):
+        stem = f"{prefix}.experts.{name}"
+        shapes[f"{stem}_blocks"] = (experts, rows, columns // 32, 16)
+        shapes[f"{stem}_scales"] = (experts, rows, columns // 32)
+        shapes[f"{stem}_bias"] = (experts, rows)
+    return shapes
+
+
 def sparse_mlp_shapes(config: dict, layer_prefix: str) -> dict:
     hidden, family = config["hidden_size"], config["model_type"]
+    if family == "gpt_oss":
+        return mxfp4_mlp_shapes(config, layer_prefix)
     inter = config.get("moe_intermediate_size") or config["intermediate_size"]
     experts = config.get("num_experts") or config.get("n_routed_experts") or config["num_local_experts"]
     block = "block_sparse_moe" if family == "mixtral" else "mlp"
@@ -190,8 +211,16 @@ def distribution(name: str, shape: tuple) -> dict:
         return {"mean": 12.0, "scale": 1.0}  # the small embedding is the head, and a tied head also divides by sqrt(d_model)
     if name.endswith("norm.weight"):
         return {"mean": 1.0, "scale": 0.1}  # not all ones: a norm that is skipped or swapped must show
-    if name.endswith(".bias"):
+    if name.endswith((".bias", "_bias")):
         return {"scale": 0.3}
+    if name.endswith(".sinks"):
+        return {"mean": 0.5, "scale": 1.5}
+    if name.endswith("_blocks"):  # every byte is as likely as another
+        return {"scale": 5000.0, "dtype": "U8"}
+    if name.endswith("_scales"):  # exponents of the deviation that the gain asks for; codes alone have 2.93
+        gain = next(gain for suffix, gain in GAINS if name.endswith(suffix))
+        mean = 127 + math.log2(gain / (32 * shape[-1]) ** 0.5 / 2.93)
+        return {"mean": float(f"{mean:.4g}"), "scale": 0.7, "dtype": "U8"}
     gain = next(gain for suffix, gain in GAINS if name.endswith(suffix))
     return {"scale": float(f"{gain / shape[-1] ** 0.5:.4g}")}
 
@@ -235,7 +264,8 @@ def tensor_entries(model: TinyModel) -> dict:
     if model.stale_inv_freq:
         entries |= rotary_entries(model.config)
     for name, entry in entries.items():
-        if name.endswith("mlp.router.weight"):  # xverse keeps its router in fp32 whatever the file's dtype
+        if name.endswith("mlp.router.weight") and model.config["model_type"] == "xverse":
+            # kept in fp32 whatever the file's dtype
             entry["dtype"] = "F32"
     return entries
 

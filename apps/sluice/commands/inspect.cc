@@ -90,6 +90,7 @@ Class class_of(Role role) {
     case Role::kKBias:
     case Role::kVBias:
     case Role::kOBias:
+    case Role::kSinks:
     case Role::kQDown:
     case Role::kQUp:
     case Role::kKvDown:
@@ -101,6 +102,7 @@ Class class_of(Role role) {
     case Role::kCrossO:
       return Class::kAttention;
     case Role::kRouter:
+    case Role::kRouterBias:
       return Class::kRouter;
     case Role::kMlpGate:
     case Role::kMlpUp:
@@ -338,9 +340,8 @@ Report make_report(const store::Checkpoint& checkpoint, const Model& model, cons
   report.experts_entropy = measure_entropy(checkpoint, model, true, options);
   report.dense_entropy = measure_entropy(checkpoint, model, false, options);
   const std::uint64_t dense = report.sizes.dense.parameters - report.sizes.of(Class::kIgnored).parameters;
-  const std::uint64_t expert = std::uint64_t{config.expert_matrices()} * config.moe.width * config.hidden;
   report.parameters = dense + report.sizes.experts.parameters;
-  report.active = dense + expert * config.moe.top_k * config.sparse_layers();
+  report.active = dense + config.expert_elements() * config.moe.top_k * config.sparse_layers();
   report.kv_bytes_per_token = Bytes{2} * engine::kv_elements_per_token(config);
   return report;
 }

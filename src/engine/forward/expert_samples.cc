@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "engine/forward/gating.h"
 #include "engine/forward/workspace.h"
 #include "fetch/chunk_decoder.h"
 #include "fetch/memory/expert_store.h"
@@ -105,10 +106,8 @@ void ExpertSamples::copy_whole_pieces() const {
 
 fetch::PlacedExpert ExpertSamples::place(const ExpertSample& sample, bool from_planes) const {
   const model::ModelConfig& config = tools_.model.config;
-  fetch::PlacedExpert place{.layout = sample.layout,
-                            .width = static_cast<std::uint32_t>(config.moe.width),
-                            .hidden = static_cast<std::uint32_t>(config.hidden),
-                            .memory = {}};
+  fetch::PlacedExpert place{
+      .layout = sample.layout, .hidden = static_cast<std::uint32_t>(config.hidden), .memory = {}};
   if (!from_planes) {
     place.memory.view = sample.view_data();
     return place;
@@ -128,7 +127,11 @@ void fill_sample_inputs(const MeasureTools& tools, std::size_t tokens) {
 void compute_sample(const MeasureTools& tools, const fetch::PlacedExpert& place, std::size_t tokens) {
   const HostWorkspace& w = tools.workspace.get().host;
   const fetch::ExpertView view = place.view();
-  kernels::Mlp mlp{.gate = view.gate, .up = view.up, .down = view.down, .out = w.expert_rows};
+  kernels::Mlp mlp{.gate = view.gate,
+                   .up = view.up,
+                   .down = view.down,
+                   .out = w.expert_rows,
+                   .gating = gating_of(tools.model.config.activation)};
   std::ranges::copy(w.arranged, mlp.inputs.begin());
   kernels::mlp(tools.kernels, mlp, tokens, w.mlp());
 }

@@ -109,6 +109,7 @@ void LayerRun::attend_cache(Floats q, Floats out) {
     op::Attention op = attention(span, q, out);
     op.shape.window = config_.window(static_cast<std::uint32_t>(layer_));
     op.first_position = span.sequence->length();
+    op.sinks = bias_of(Role::kSinks);
     add_bias(op);
     ops_.run(op);
   }

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "engine/forward/dense/dense_weights.h"
 #include "engine/forward/embedding.h"
+#include "engine/forward/gating.h"
 #include "engine/forward/sparse_block.h"
 #include "engine/forward/workspace.h"
 #include "engine/session/rope_table.h"
@@ -149,10 +150,11 @@ void LayerRun::keep_encoder_output() {
 void LayerRun::add_branch() { ops_.run(op::Add{w_.branch, tokens_ * config_.hidden, w_.hidden}); }
 
 void LayerRun::mlp() {
-  const bool gated = config_.activation == model::Activation::kSwiGlu;
-  ops_.run(op::Mlp{.gate = gated ? weights_.matrix(Role::kMlpGate, layer_index()) : MatrixRef{},
+  const bool gate = config_.activation.gate();
+  ops_.run(op::Mlp{.gate = gate ? weights_.matrix(Role::kMlpGate, layer_index()) : MatrixRef{},
                    .up = weights_.matrix(Role::kMlpUp, layer_index()),
                    .down = weights_.matrix(Role::kMlpDown, layer_index()),
+                   .gating = gating_of(config_.activation),
                    .inputs = w_.arranged,
                    .tokens = tokens_,
                    .gate_room = w_.gate,

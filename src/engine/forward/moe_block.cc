@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/stopwatch.h"
+#include "engine/forward/gating.h"
 #include "experts/core/state_order.h"
 #include "kernels/ops/host_ops.h"
 #include "kernels/products/packed/packed_matmul.h"
@@ -32,7 +33,7 @@ MoeBlock::MoeBlock(kernels::Ops& ops, const kernels::Context& host, const model:
       scores_(ops, host, config, weights),
       predictors_({ops, config, weights, scores_, residual, ahead}),
       input_prediction_(config.sparse_layers(), config.hidden),
-      host_(host, low_view) {}
+      host_(host, low_view, gating_of(config.activation)) {}
 
 void MoeBlock::begin_step(const Step& step) {
   if (decider_ == nullptr) return;
@@ -207,6 +208,7 @@ op::Mlp MoeBlock::shared_mlp(std::size_t layer, std::size_t tokens, const Worksp
   return {.gate = weights_.matrix(Role::kSharedGate, at),
           .up = weights_.matrix(Role::kSharedUp, at),
           .down = weights_.matrix(Role::kSharedDown, at),
+          .gating = gating_of(config_.activation),
           .inputs = w.arranged,
           .tokens = tokens,
           .gate_room = w.gate,

@@ -45,7 +45,12 @@ void MoeBlock::start_with_what_is_here(std::size_t layer, const Workspace& w) {
   const ArrangedInputs inputs = w.host.inputs();
   if (has_shared) {
     const kernels::op::Mlp mlp = shared_mlp(layer, 1, w);
-    shared = {.gate = mlp.gate, .up = mlp.up, .down = mlp.down, .inputs = inputs, .out = w.host.branch};
+    shared = {.gate = mlp.gate,
+              .up = mlp.up,
+              .down = mlp.down,
+              .inputs = inputs,
+              .out = w.host.branch,
+              .gating = mlp.gating};
   }
   const auto begin = now();
   works_.clear();

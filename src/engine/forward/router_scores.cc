@@ -29,9 +29,11 @@ experts::ScoresView RouterScores::score(std::size_t layer, kernels::Floats norme
                                   .arranged = arranged,
                                   .exact = true});
   }
+  const auto at = static_cast<std::int32_t>(layer);
   ops_.run(kernels::op::Matmul{.x = arranged,
                                .tokens = tokens,
-                               .weight = &weights_.matrix(Role::kRouter, static_cast<std::int32_t>(layer)),
+                               .weight = &weights_.matrix(Role::kRouter, at),
+                               .bias = weights_.vector_or_empty(Role::kRouterBias, at),
                                .y = w.router_logits,
                                .y_stride = experts,
                                .exact = true});

@@ -106,7 +106,8 @@ void lay_out_mlps(const model::ModelConfig& config, const WorkspaceShape& shape,
   layout.both(t * largest_row(shape.dense, widest_dense_inner(config)),
               std::max<std::size_t>(t * expert_inner, at_once_inner), w.inner, w.host.inner);
   layout.both(dense, experts, w.gate, w.host.gate);
-  layout.both(dense, experts, w.up, w.host.up);
+  const std::size_t up_rows = config.activation.up_rows();
+  layout.both(dense * up_rows, experts * up_rows, w.up, w.host.up);
 }
 
 // What experts and routers read, and what they write.

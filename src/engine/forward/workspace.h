@@ -43,8 +43,8 @@ struct HostWorkspace {
   float* normed = nullptr;  // (T, d)
   // (T, if(d)) `normed` in each form that products with experts (and with dense matrices) read
   std::array<float*, codec::kInputForms> arranged{};
-  // Scratch of MLPs: (T, if(widest inner row)) and twice (T, widest MLP); for one token, shared and routed
-  // MLPs one after the other.
+  // Scratch of MLPs: (T, if(widest inner row)), (T, widest MLP) and (T, its rows of up); for one token,
+  // shared and routed MLPs one after the other.
   float* inner = nullptr;
   float* gate = nullptr;
   float* up = nullptr;
@@ -92,7 +92,7 @@ struct Workspace {
   kernels::Floats decoder_bias;
   kernels::Floats encoder_bias;   // T5: (H, 2·P−1) by distance −P+1 … P−1, P = encoder_positions
   kernels::Floats gate;           // (T, widest MLP)
-  kernels::Floats up;             // like gate
+  kernels::Floats up;             // (T, rows of up of the widest MLP)
   kernels::Floats router_logits;  // (T, N)
   kernels::Floats gathered;       // (T, af(d)) scratch of routers
   kernels::Floats row;            // (d) of the host, only where the unit is apart

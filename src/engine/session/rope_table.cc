@@ -31,8 +31,11 @@ RopeTable::RopeTable(const model::RopeConfig& config) : attention_factor_(engine
   const std::size_t half = config.dims / 2;
   double low = 0.0, high = 0.0;
   if (config.scaling == model::RopeScaling::kYarn) {
-    low = std::max(std::floor(correction_dim(config, config.beta_fast)), 0.0);
-    high = std::min(std::ceil(correction_dim(config, config.beta_slow)), config.dims - 1.0);
+    low = correction_dim(config, config.beta_fast);
+    high = correction_dim(config, config.beta_slow);
+    if (config.truncate) low = std::floor(low), high = std::ceil(high);
+    low = std::max(low, 0.0);
+    high = std::min(high, config.dims - 1.0);
     if (low == high) high += 0.001;  // avoids division by zero, as published
   }
   for (std::size_t i = 0; i < half; ++i) {

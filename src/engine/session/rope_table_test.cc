@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <utility>
+#include <vector>
 
 namespace sluice::engine {
 namespace {
@@ -42,6 +44,31 @@ TEST(RopeTableTest, YarnBlendsBetweenTheTwoCorrections) {
   EXPECT_NEAR(table.inverse_frequencies()[23] / original(23), 1.0 / 40, 1e-6);
   const double ramp = (16.0 - 10) / (23 - 10);
   EXPECT_NEAR(table.inverse_frequencies()[16] / original(16), ramp / 40 + (1 - ramp), 1e-6);
+}
+
+// gpt-oss, whose ramp begins and ends between dimensions: numbers of transformers' own function.
+TEST(RopeTableTest, YarnThatDoesNotTruncateIsThePublishedOne) {
+  model::RopeConfig config;
+  config.dims = 64;
+  config.theta = 150000;
+  config.scaling = model::RopeScaling::kYarn;
+  config.factor = 32;
+  config.original_max_positions = 4096;
+  config.truncate = false;
+  const std::vector<float> found = RopeTable(config).inverse_frequencies();
+  for (const auto& [i, expected] : {std::pair<std::size_t, double>{0, 1.0},
+                                    {8, 0.05081327259540558},
+                                    {9, 0.031705696135759354},
+                                    {12, 0.006794959306716919},
+                                    {17, 0.00012931869423482567},
+                                    {18, 3.830881178146228e-05},
+                                    {31, 3.023511396804679e-07}})
+    EXPECT_NEAR(found[i] / expected, 1.0, 1e-6) << i;
+  config.truncate = true;
+  EXPECT_NEAR(RopeTable(config).inverse_frequencies()[17] / 0.0002279478358104825, 1.0, 1e-6);
+  float cos[32], sin[32];
+  RopeTable(config).angles(0, cos, sin);
+  EXPECT_FLOAT_EQ(cos[0], 1.3465735902799727f);
 }
 
 TEST(RopeTableTest, EqualScalesCancelInCosAndSin) {

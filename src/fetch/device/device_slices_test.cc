@@ -86,7 +86,7 @@ class DeviceSlices : public testing::ExpertStoreTest {
           ExpertMemory msb = pin->place().memory;
           msb.rest = nullptr;
           truth_[one][Parts(Part::kMsb).bits()] =
-              content_of(expert_view(*pin->place().layout, pin->place().width, pin->place().hidden, msb));
+              content_of(expert_view(*pin->place().layout, pin->place().hidden, msb));
           continue;
         }
         const DeviceStore::Use use = device_store_->use(std::move(*pin));

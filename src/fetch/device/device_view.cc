@@ -4,7 +4,6 @@ namespace sluice::fetch {
 
 DeviceView DeviceView::in(device::Address buffer, const PlacedExpert& place) {
   DeviceView view{.layout = place.layout,
-                  .width = place.width,
                   .hidden = place.hidden,
                   .first = buffer,
                   .in_regions = place.in_regions(),
@@ -25,7 +24,7 @@ ExpertView DeviceView::on(const device::Access& access, bool low) const {
   const std::byte* const data = access.data(first, first_bytes);
   (in_regions ? memory.base : memory.view) = data;
   if (rest_bytes > 0 && !low) memory.rest = access.data(rest, rest_bytes);
-  return expert_view(*layout, width, hidden, memory);
+  return expert_view(*layout, hidden, memory);
 }
 
 }  // namespace sluice::fetch

@@ -74,14 +74,14 @@ PlacedExpert ExpertStore::place_of(const ExpertInMemory& expert) const {
   ExpertMemory memory{expert.full.data(), expert.base.data(), expert.rest.data()};
   if (!expert.needed().has_all(expert.layout.rules->rest)) memory.rest = nullptr;
   if (expert.from_planes && (expert.job || !expert.held.has(Part::kFull))) memory.view = nullptr;
-  return {&expert.layout, expert.width, expert.hidden, memory};
+  return {&expert.layout, expert.hidden, memory};
 }
 
 std::optional<PlacedExpert> ExpertStore::resident(ExpertId id) const {
   const ExpertInMemory& expert = experts_[id];
   if (!expert.is_in(ExpertStage::kResting)) return std::nullopt;
   const experts::PartRules& rules = *expert.layout.rules;
-  PlacedExpert place{&expert.layout, expert.width, expert.hidden, {}};
+  PlacedExpert place{&expert.layout, expert.hidden, {}};
   if (rules.named_parts && expert.held.has_all(rules.least))
     place.memory = {nullptr, expert.base.data(),
                     expert.held.has_all(rules.stored) ? expert.rest.data() : nullptr};

@@ -22,7 +22,6 @@ void ExpertTable::add(const store::Checkpoint& checkpoint, const model::Model& m
   expert.id = {static_cast<std::uint16_t>(pieces.layer), static_cast<std::uint16_t>(pieces.index)};
   expert.layout = lay_out_expert(stored);
   expert.hidden = model.config.hidden;
-  expert.width = model.config.moe.width;
   const ExpertLayout& layout = expert.layout;
   const bool names_parts = layout.rules->named_parts;
   SLUICE_CHECK(experts_.size() == 1 || facts_.sliced == names_parts, "experts of two families");

@@ -187,7 +187,7 @@ inline void attention_item(const AttentionItem& a, std::size_t positions, float*
       for (; p + 16 <= n; p += 16) store(s + p, mul(load(s + p), scale));
       if (p < n) store_first(s + p, n - p, mul(load_first(s + p, n - p, 0.0f), scale));
     }
-    total[i] = exp_and_sum(s, n);
+    total[i] = exp_and_sum(s, n, a.sink[i]);
   }
 
   // Values in three parts: those that only earlier queries see, those that all see, those that only later

@@ -53,7 +53,7 @@ std::size_t attention_scratch_floats(const AttentionShape& shape, std::size_t po
 
 void attention(const Context& ctx, const AttentionShape& shape, const float* q, std::size_t tokens,
                std::size_t first_position, const CacheView& keys, const CacheView& values, float* out,
-               float* scratch, const ScoreBias& bias) {
+               float* scratch, const ScoreBias& bias, Sinks sinks) {
   check(shape, keys, values);
   const std::size_t group = shape.heads / shape.kv_heads;
   const std::size_t positions = shape.visible != 0 ? shape.visible : first_position + tokens;
@@ -75,14 +75,14 @@ void attention(const Context& ctx, const AttentionShape& shape, const float* q, 
     item.queries = std::min(kQueriesPerItem, tokens * group - first_query);
     for (std::size_t i = 0; i < item.queries; ++i) {
       const std::size_t token = (first_query + i) / group;
-      const std::size_t row = token * shape.heads + kv_head * group + (first_query + i) % group;
+      const std::size_t head = kv_head * group + (first_query + i) % group;
+      const std::size_t row = token * shape.heads + head;
       item.q[i] = q + row * shape.key_dim;
       item.out[i] = out + row * shape.value_dim;
       item.end[i] = shape.visible != 0 ? shape.visible : first_position + token + 1;
-      if (bias.data != nullptr) {
-        const std::size_t head = kv_head * group + (first_query + i) % group;
+      if (sinks != nullptr) item.sink[i] = sinks + head;
+      if (bias.data != nullptr)
         item.bias[i] = bias.data + head * bias.head_stride + (bias.center - (first_position + token));
-      }
       item.begin[i] = shape.window != 0 && item.end[i] > shape.window ? item.end[i] - shape.window : 0;
     }
     kernel(item, positions, thread_scratch);

@@ -47,6 +47,10 @@ struct ScoreBias {
   std::size_t center = 0;  // at least the last query's position
 };
 
+// One more score for each query head, beside those of the keys: it takes part in the softmax and has no
+// value, so that the weights of the values sum to less than 1. (heads); null: none.
+using Sinks = const float*;
+
 // For query t at position first_position + t: scores over the visible positions (ascending) in the dot order
 // of matmul.h, times scale, plus bias; softmax in fp32 (subtract the maximum, exp, divide at the end); values
 // summed in ascending position. q (tokens, heads, key_dim), out (tokens, heads, value_dim), both dense. Keys
@@ -55,11 +59,12 @@ struct ScoreBias {
 // of consecutive blocks are read as one. Threads split (token, head).
 // In an I8 cache, a score is fma(scale, dot of the group's codes, score) over the groups, ascending, starting
 // with the first group's product; a value's weight is its softmax weight times its group's scale.
+// A sink is added to the sum behind all positions.
 // scratch: threads × scratch_floats(shape, positions) floats.
 std::size_t attention_scratch_floats(const AttentionShape& shape, std::size_t positions);
 void attention(const Context& ctx, const AttentionShape& shape, const float* q, std::size_t tokens,
                std::size_t first_position, const CacheView& keys, const CacheView& values, float* out,
-               float* scratch, const ScoreBias& bias = {});
+               float* scratch, const ScoreBias& bias = {}, Sinks sinks = nullptr);
 
 // Where one position is written.
 struct CacheRow {

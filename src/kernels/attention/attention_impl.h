@@ -36,6 +36,7 @@ struct AttentionItem {
   std::size_t begin[kQueriesPerItem];  // visible positions, ascending with the query
   std::size_t end[kQueriesPerItem];
   const float* bias[kQueriesPerItem];  // by position, added to the scaled scores; null: no bias
+  const float* sink[kQueriesPerItem];  // one more score; null: none
 };
 
 // Floats of scratch: packed queries, then a row of scores each, then a row of sums each.

@@ -37,7 +37,7 @@ void item_scalar(const AttentionItem& a, std::size_t, float* scratch) {
       scores[p] = score_scalar(a, a.begin[i] + p, packed) * a.scale;
       if (a.bias[i] != nullptr) scores[p] += a.bias[i][a.begin[i] + p];
     }
-    const float total = exp_and_sum_scalar(scores, n);
+    const float total = exp_and_sum_scalar(scores, n, a.sink[i]);
     for (std::size_t c = 0; c < a.value_dim; ++c) {
       float sum = 0.0f;
       for (std::size_t p = 0; p < n; ++p) {

@@ -16,6 +16,7 @@ struct Case {
   bool latent;  // one kv head, values are the first value_dim elements of the key row (absorbed MLA)
   std::vector<float> bias = {};  // (heads, center + positions()); empty: none
   std::size_t center = 0;
+  std::vector<float> sinks = {};  // (heads); empty: none
 
   std::size_t positions() const { return std::max(first_position + tokens, shape.visible); }
   std::size_t end(std::size_t token) const {
@@ -24,6 +25,7 @@ struct Case {
   ScoreBias score_bias() const {
     return bias.empty() ? ScoreBias{} : ScoreBias{bias.data(), center + positions(), center};
   }
+  Sinks sinks_of() const { return sinks.empty() ? nullptr : sinks.data(); }
 };
 
 struct Cache {
@@ -36,8 +38,8 @@ std::string name(const Case& c) {
   return ::testing::PrintToString(c.shape.heads) + " heads, " + ::testing::PrintToString(c.shape.kv_heads) +
          " kv, dims " + ::testing::PrintToString(c.shape.key_dim) + " " +
          ::testing::PrintToString(c.shape.value_dim) + ", window " +
-         ::testing::PrintToString(c.shape.window) + ", tokens " + ::testing::PrintToString(c.tokens) +
-         " from " + ::testing::PrintToString(c.first_position);
+         ::testing::PrintToString(c.shape.window) + (c.sinks.empty() ? "" : ", sinks") + ", tokens " +
+         ::testing::PrintToString(c.tokens) + " from " + ::testing::PrintToString(c.first_position);
 }
 
 // Stores rows of `numbers`, (positions, heads × stride), as a cache keeps them.
@@ -95,7 +97,7 @@ std::vector<float> attend(const Context& ctx, const Case& c, std::span<const flo
   std::vector<float> scratch(threads * attention_scratch_floats(c.shape, c.positions()));
   std::vector<float> out(c.tokens * c.shape.heads * c.shape.value_dim, -1.0f);
   attention(ctx, c.shape, q.data(), c.tokens, c.first_position, keys, values, out.data(), scratch.data(),
-            c.score_bias());
+            c.score_bias(), c.sinks_of());
   return out;
 }
 
@@ -123,6 +125,10 @@ std::vector<Case> cases(std::mt19937_64& random) {
     if (random() % 2 == 0) {
       c.center = c.positions() - 1 + random() % 3;
       c.bias = normal_floats(random, c.shape.heads * (c.center + c.positions()));
+    }
+    if (i % 3 == 0) {  // some far above the scores, some far below
+      c.sinks = normal_floats(random, c.shape.heads);
+      for (float& sink : c.sinks) sink *= 12;
     }
     all.push_back(c);
   }
@@ -214,6 +220,7 @@ TEST(Attention, ThreadsAndChunksDoNotShow) {
       Case{{12, 4, 64, 64, 0.125f, 0}, 23, 5, false}, Case{{6, 6, 48, 40, 0.14f, 9}, 23, 0, false},
       Case{{16, 1, 96, 64, 0.1f, 0}, 19, 31, true}, Case{{5, 5, 12, 12, 1.0f, 0, 23}, 23, 0, false},
       Case{{5, 5, 12, 12, 1.0f, 0}, 21, 4, false}};
+  some[1].sinks = normal_floats(random, 6);
   for (Case& c : std::span(some).subspan(3)) {
     c.center = c.positions() - 1;
     c.bias = normal_floats(random, c.shape.heads * (c.center + c.positions()));
@@ -234,7 +241,8 @@ TEST(Attention, ThreadsAndChunksDoNotShow) {
             std::vector<float> out(tokens * c.shape.heads * c.shape.value_dim);
             std::vector<float> scratch(threads * attention_scratch_floats(c.shape, c.positions()));
             attention({&pool, isa}, c.shape, q.data() + t * q_row, tokens, c.first_position + t,
-                      cache.key_view, cache.value_view, out.data(), scratch.data(), c.score_bias());
+                      cache.key_view, cache.value_view, out.data(), scratch.data(), c.score_bias(),
+                      c.sinks_of());
             parts.insert(parts.end(), out.begin(), out.end());
           }
           EXPECT_TRUE(same_bits(whole, parts)) << name(c) << ", chunks of " << chunk;
@@ -274,8 +282,9 @@ TEST(Attention, WithinTheErrorBoundOfDoublePrecision) {
             score.push_back(sum * double{s.scale} + offset);
             worst_score = std::max(worst_score, norm * double{s.scale} + std::fabs(offset));
           }
-          const double largest = *std::max_element(score.begin(), score.end());
-          double total = 0;
+          double largest = *std::max_element(score.begin(), score.end());
+          if (!c.sinks.empty()) largest = std::max(largest, double{c.sinks[h]});
+          double total = c.sinks.empty() ? 0 : std::exp(double{c.sinks[h]} - largest);
           for (double& v : score) total += v = std::exp(v - largest);
           for (std::size_t d = 0; d < s.value_dim; ++d) {
             double sum = 0, norm = 0;
@@ -314,6 +323,24 @@ TEST(Attention, OneVisiblePositionReturnsItsValue) {
           EXPECT_EQ(out[(t * 2 + h) * 24 + d], decode(cache.values.data(), DType::kF32, i));
         }
       }
+    }
+  }
+}
+
+// With equal scores, n positions and a sink of the same score weigh 1 / (n + 1) each.
+TEST(Attention, ASinkTakesItsShareAndHasNoValue) {
+  std::mt19937_64 random = test_random(9);
+  Case c{{2, 1, 16, 8, 1.0f, 4}, 1, 9, false};
+  c.sinks = {0.0f, 1e4f};
+  const Cache cache = make_cache(random, c, DType::kF32);
+  const std::vector<float> q(2 * 16, 0.0f);  // all scores are 0
+  for (const Isa isa : available_isas()) {
+    const std::vector<float> out = attend({nullptr, isa}, c, q, cache.key_view, cache.value_view);
+    for (std::size_t d = 0; d < 8; ++d) {
+      double sum = 0;
+      for (std::size_t p = 6; p < 10; ++p) sum += number(cache.value_view, p, 0, d);
+      EXPECT_NEAR(out[d], sum / 5, 1e-6) << isa_name(isa);
+      EXPECT_EQ(out[8 + d], 0.0f) << "the sink outweighs everything";
     }
   }
 }
@@ -363,9 +390,10 @@ TEST(Attention, ReadsAndWritesNothingOutside) {
       const ScoreBias score_bias = {c.bias.empty() ? nullptr : bias.floats(), c.score_bias().head_stride,
                                     c.center};
       GuardedBytes scratch(bytes_of(std::vector<float>(scratch_floats)));
+      GuardedBytes sinks(bytes_of(c.sinks));
       for (const Isa isa : vector_isas()) {
         attention({nullptr, isa}, c.shape, q.floats(), c.tokens, c.first_position, key_view, value_view,
-                  out.floats(), scratch.floats(), score_bias);
+                  out.floats(), scratch.floats(), score_bias, c.sinks.empty() ? nullptr : sinks.floats());
       }
     }
   }

@@ -203,8 +203,8 @@ std::vector<Result> results(Isa isa, Products products) {
     const CacheView values{cache.data() + 40 * dtype_bytes(dtype), dtype, 128, 64};
     std::vector<float> scratch(attention_scratch_floats(shape, kPositions));
     std::vector<float> out(kQueries * shape.heads * shape.value_dim);
-    attention(ctx, shape, x.data(), kQueries, kPositions - kQueries, keys, values, out.data(),
-              scratch.data());
+    attention(ctx, shape, x.data(), kQueries, kPositions - kQueries, keys, values, out.data(), scratch.data(),
+              {}, bias.data());
     all.push_back({"attention", std::move(out)});
   }
   std::vector<float> y(x.size());
@@ -212,6 +212,8 @@ std::vector<Result> results(Isa isa, Products products) {
   all.push_back({"rms_norm", y});
   silu_mul(ctx, x.data(), y.data(), x.size(), y.data());
   all.push_back({"silu_mul", y});
+  clamped_mul(ctx, {0.7f, 1.702f}, x.data(), y.data(), x.size(), y.data());
+  all.push_back({"clamped_mul", y});
   add_scaled(ctx, x.data(), 0.3f, x.size(), y.data());
   all.push_back({"add_scaled", y});
   softmax_rows(ctx, y.data(), kTokens, kCols);

@@ -42,6 +42,32 @@ inline void silu_mul_range(const float* gate, const float* up, std::size_t n, fl
   });
 }
 
+inline Vec clamped_product(float limit, float alpha, Vec gate, Vec up) {
+  const Vec most = set1(limit), g = min(most, gate), u = max(set1(-limit), min(most, up));
+  const Vec gated = div(g, add(set1(1.0f), exp(sub(zero(), mul(set1(alpha), g)))));
+  return mul(add(u, set1(1.0f)), gated);
+}
+
+inline void clamped_mul_range(float limit, float alpha, const float* gate, const float* up, std::size_t n,
+                              float* out) {
+  for_lanes(n, [&](std::size_t i, auto get, auto put) {
+    put(out + i, clamped_product(limit, alpha, get(gate + i), get(up + i)));
+  });
+}
+
+inline void clamped_mul_pairs_range(float limit, float alpha, const float* pairs, std::size_t n, float* out) {
+  std::size_t i = 0;
+  for (; i + 16 <= n; i += 16) {
+    const Vec low = load(pairs + 2 * i), high = load(pairs + 2 * i + 16);
+    store(out + i, clamped_product(limit, alpha, even_lanes(low, high), odd_lanes(low, high)));
+  }
+  if (i == n) return;
+  float rest[32] = {};
+  __builtin_memcpy(rest, pairs + 2 * i, 2 * (n - i) * sizeof(float));
+  const Vec low = load(rest), high = load(rest + 16);
+  store_first(out + i, n - i, clamped_product(limit, alpha, even_lanes(low, high), odd_lanes(low, high)));
+}
+
 inline void add_scaled_range(const float* x, float scale, std::size_t n, float* accumulator) {
   for_lanes(n, [&](std::size_t i, auto get, auto put) {
     put(accumulator + i, fma(set1(scale), get(x + i), get(accumulator + i)));

@@ -31,6 +31,22 @@ void silu_mul(const Context& ctx, const float* gate, const float* up, std::size_
   });
 }
 
+void clamped_mul(const Context& ctx, ClampedGate gating, const float* gate, const float* up, std::size_t n,
+                 float* out) {
+  const auto mul = kernel_table(ctx.isa).elementwise->clamped_mul;
+  split(ctx, n, kGrain, n, [&](std::size_t begin, std::size_t end) {
+    mul(gating.limit, gating.alpha, gate + begin, up + begin, end - begin, out + begin);
+  });
+}
+
+void clamped_mul_pairs(const Context& ctx, ClampedGate gating, const float* pairs, std::size_t n,
+                       float* out) {
+  const auto mul = kernel_table(ctx.isa).elementwise->clamped_mul_pairs;
+  split(ctx, n, kGrain, n, [&](std::size_t begin, std::size_t end) {
+    mul(gating.limit, gating.alpha, pairs + 2 * begin, end - begin, out + begin);
+  });
+}
+
 void relu(const Context& ctx, std::size_t n, float* x) {
   split(ctx, n, kGrain, n, [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) x[i] = x[i] < 0.0f ? 0.0f : x[i];

@@ -7,7 +7,8 @@
 
 namespace sluice::kernels {
 
-const ElementwiseKernels kElementwiseNeon = {rms_norm_row, silu_mul_range, add_scaled_range, softmax_row,
-                                             exp_range};
+const ElementwiseKernels kElementwiseNeon = {
+    rms_norm_row,     silu_mul_range, clamped_mul_range, clamped_mul_pairs_range,
+    add_scaled_range, softmax_row,    exp_range};
 
 }  // namespace sluice::kernels

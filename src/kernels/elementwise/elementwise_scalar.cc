@@ -37,7 +37,7 @@ float exp_f32(float x) {
   return p * pow2(half) * pow2(power - half);
 }
 
-float exp_and_sum_scalar(float* x, std::size_t n) {
+float exp_and_sum_scalar(float* x, std::size_t n, const float* more) {
   Lanes largest;
   largest.fill(-std::numeric_limits<float>::infinity());
   for (std::size_t i = 0; i < n; ++i) largest[i % 16] = larger(largest[i % 16], x[i]);
@@ -47,12 +47,14 @@ float exp_and_sum_scalar(float* x, std::size_t n) {
   for (std::size_t step = 8; step > 0; step /= 2) {
     for (std::size_t l = 0; l < step; ++l) largest[l] = larger(largest[l], largest[l + step]);
   }
+  const float most = more == nullptr ? largest[0] : larger(largest[0], *more);
   Lanes sum{};
   for (std::size_t i = 0; i < n; ++i) {
-    x[i] = exp_f32(x[i] - largest[0]);
+    x[i] = exp_f32(x[i] - most);
     sum[i % 16] += x[i];
   }
-  return sum_tree(sum);
+  const float total = sum_tree(sum);
+  return more == nullptr ? total : total + exp_f32(*more - most);
 }
 
 namespace {
@@ -67,6 +69,20 @@ void rms_norm_row_scalar(const float* x, std::size_t cols, const float* w, float
 
 void silu_mul_scalar(const float* gate, const float* up, std::size_t n, float* out) {
   for (std::size_t i = 0; i < n; ++i) out[i] = gate[i] / (1.0f + exp_f32(0.0f - gate[i])) * up[i];
+}
+
+float clamped_product(float limit, float alpha, float gate, float up) {
+  const float g = smaller(limit, gate), u = larger(-limit, smaller(limit, up));
+  return (u + 1.0f) * (g / (1.0f + exp_f32(0.0f - alpha * g)));
+}
+
+void clamped_mul_scalar(float limit, float alpha, const float* gate, const float* up, std::size_t n,
+                        float* out) {
+  for (std::size_t i = 0; i < n; ++i) out[i] = clamped_product(limit, alpha, gate[i], up[i]);
+}
+
+void clamped_mul_pairs_scalar(float limit, float alpha, const float* pairs, std::size_t n, float* out) {
+  for (std::size_t i = 0; i < n; ++i) out[i] = clamped_product(limit, alpha, pairs[2 * i], pairs[2 * i + 1]);
 }
 
 void add_scaled_scalar(const float* x, float scale, std::size_t n, float* accumulator) {
@@ -84,7 +100,8 @@ void exp_scalar(const float* x, std::size_t n, float* out) {
 
 }  // namespace
 
-const ElementwiseKernels kElementwiseScalar = {rms_norm_row_scalar, silu_mul_scalar, add_scaled_scalar,
-                                               softmax_row_scalar, exp_scalar};
+const ElementwiseKernels kElementwiseScalar = {
+    rms_norm_row_scalar, silu_mul_scalar,    clamped_mul_scalar, clamped_mul_pairs_scalar,
+    add_scaled_scalar,   softmax_row_scalar, exp_scalar};
 
 }  // namespace sluice::kernels

@@ -145,6 +145,18 @@ TEST(Elementwise, SameEverywhere) {
       return out;
     });
     expect_same_everywhere([&](const Context& ctx) {
+      std::vector<float> out(n);
+      clamped_mul(ctx, {2.0f, 1.702f}, x.data(), y.data(), n, out.data());
+      return out;
+    });
+    std::vector<float> pairs;
+    for (std::size_t i = 0; i < n; ++i) pairs.insert(pairs.end(), {x[i], y[i]});
+    expect_same_everywhere([&](const Context& ctx) {
+      std::vector<float> out(n);
+      clamped_mul_pairs(ctx, {2.0f, 1.702f}, pairs.data(), n, out.data());
+      return out;
+    });
+    expect_same_everywhere([&](const Context& ctx) {
       std::vector<float> out = y;
       add(ctx, x.data(), n, out.data());
       return out;
@@ -183,6 +195,41 @@ TEST(Elementwise, NearDoublePrecision) {
     EXPECT_NEAR(sum[i], added, 0x1p-24 * std::fabs(added));
     EXPECT_NEAR(sigmoid(gate[i]), 1 / (1 + std::exp(-g)), 6 * 0x1p-24);
   }
+}
+
+// Both arrangements have the same bits, and those of the definition.
+TEST(Elementwise, ClampedProductsAreNearDoublePrecision) {
+  std::mt19937_64 random = test_random(6);
+  const std::size_t n = 3001;
+  std::vector<float> gate = normal_floats(random, n), up = normal_floats(random, n), pairs;
+  for (std::size_t i = 0; i < n; ++i) {
+    gate[i] *= 6;
+    up[i] *= 6;
+    pairs.insert(pairs.end(), {gate[i], up[i]});
+  }
+  const ClampedGate gating{7.0f, 1.702f};
+  std::vector<float> out(n), of_pairs(n);
+  clamped_mul({nullptr, best_isa()}, gating, gate.data(), up.data(), n, out.data());
+  clamped_mul_pairs({nullptr, best_isa()}, gating, pairs.data(), n, of_pairs.data());
+  EXPECT_TRUE(same_bits(out, of_pairs));
+  std::size_t cut = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    const double g = std::min(double{gate[i]}, 7.0), u = std::clamp(double{up[i]}, -7.0, 7.0);
+    cut += g != double{gate[i]} || u != double{up[i]} ? 1 : 0;
+    const double alpha = double{gating.alpha}, exact = (u + 1) * g / (1 + std::exp(-alpha * g));
+    const double far = std::fabs(alpha * g) + 10;  // rounding of alpha·g, made relative by exp
+    EXPECT_NEAR(out[i], exact, far * 0x1p-23 * (std::fabs(exact) + std::fabs(g) * 1e-1)) << i;
+  }
+  EXPECT_GT(cut, 100u);
+}
+
+TEST(Elementwise, ClampedProductsKeepNanAndBoundInfinity) {
+  const std::vector<float> gate = {kInf, -kInf, kNan, 1.0f, 9.0f}, up = {1.0f, 1.0f, 1.0f, kNan, -kInf};
+  std::vector<float> out(gate.size());
+  clamped_mul({nullptr, Isa::kScalar}, {7.0f, 1.0f}, gate.data(), up.data(), gate.size(), out.data());
+  EXPECT_NEAR(out[0], 2 * 7 / (1 + std::exp(-7.0)), 1e-5);
+  EXPECT_TRUE(std::isnan(out[2]) && std::isnan(out[3]));
+  EXPECT_NEAR(out[4], -6 * 7 / (1 + std::exp(-7.0)), 1e-4);
 }
 
 TEST(Elementwise, ClampKeepsNanAndBoundsInfinity) {
@@ -282,6 +329,8 @@ TEST(Elementwise, ReadsAndWritesNothingOutside) {
       const Context ctx{nullptr, isa};
       rms_norm(ctx, x.floats(), 1, n, n, std::span(y.floats(), n), 1e-5f, z.floats(), n);
       silu_mul(ctx, x.floats(), y.floats(), n, z.floats());
+      clamped_mul(ctx, {2.0f, 1.7f}, x.floats(), y.floats(), n, z.floats());
+      clamped_mul_pairs(ctx, {2.0f, 1.7f}, x.floats(), n / 2, z.floats());
       add_scaled(ctx, x.floats(), 2.0f, n, z.floats());
       softmax_rows(ctx, z.floats(), 1, n);
     }

@@ -20,14 +20,17 @@ inline Vec exp(Vec x) {
   return mul_pow2(p, t, kRound);
 }
 
-// x[i] becomes exp(x[i] − max x); returns the sum, in 16 lanes by i mod 16, then the tree.
-inline float exp_and_sum(float* x, std::size_t n) {
+// x[i] becomes exp(x[i] − max x); returns the sum, in 16 lanes by i mod 16, then the tree. `more`: one more
+// number that takes part, behind the tree, and is not kept; null: none.
+inline float exp_and_sum(float* x, std::size_t n, const float* more = nullptr) {
   const float lowest = -__builtin_inff();
   Vec largest = set1(lowest);
   std::size_t i = 0;
   for (; i + 16 <= n; i += 16) largest = max(largest, load(x + i));
   if (i < n) largest = max(largest, load_first(x + i, n - i, lowest));
-  const Vec shift = set1(max_tree(largest));
+  float most = max_tree(largest);
+  if (more != nullptr) most = most > *more ? most : *more;
+  const Vec shift = set1(most);
   Vec sum = zero();
   for (i = 0; i + 16 <= n; i += 16) {
     const Vec e = exp(sub(load(x + i), shift));
@@ -38,7 +41,11 @@ inline float exp_and_sum(float* x, std::size_t n) {
     store_first(x + i, n - i, exp(sub(load_first(x + i, n - i, lowest), shift)));
     sum = add(sum, load_first(x + i, n - i, 0.0f));
   }
-  return sum_tree(sum);
+  const float total = sum_tree(sum);
+  if (more == nullptr) return total;
+  float lanes[16];
+  store(lanes, exp(sub(set1(*more), shift)));
+  return total + lanes[0];
 }
 
 }  // namespace

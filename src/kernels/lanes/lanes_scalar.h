@@ -21,7 +21,8 @@ float element(const std::byte* data, DType dtype, std::size_t i);
 
 void pack_scalar(const float* x, std::size_t cols, float* packed);
 
-// x[i] becomes exp(x[i] − max x); returns the sum, in 16 lanes by i mod 16, then the tree.
-float exp_and_sum_scalar(float* x, std::size_t n);
+// x[i] becomes exp(x[i] − max x); returns the sum, in 16 lanes by i mod 16, then the tree. `more`: one more
+// number that takes part, behind the tree, and is not kept; null: none.
+float exp_and_sum_scalar(float* x, std::size_t n, const float* more = nullptr);
 
 }  // namespace sluice::kernels

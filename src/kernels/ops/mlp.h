@@ -6,25 +6,27 @@
 
 #include "codec/matrix_format.h"
 #include "kernels/context.h"
+#include "kernels/ops/gating.h"
 #include "kernels/products/input_form.h"
 
 namespace sluice::kernels {
 
-// down(silu(gate·x) ⊙ up·x); without a gate (empty) down(relu(up·x)). Each matrix may have a format of its
-// own. Non-owning.
+// down of what `gating` makes of gate·x and up·x. Each matrix may have a format of its own. Non-owning.
 struct Mlp {
-  codec::MatrixRef gate, up, down;  // (width, d), (width, d), (d, width)
+  // (width, d), (width · GatingRow::up_rows, d), (d, width). gate: empty where the form has none.
+  codec::MatrixRef gate, up, down;
   // Its input x, (T, d), in the forms of gate and up.
   ArrangedInputs inputs{};
   float* out = nullptr;  // (T, d)
   // Biases, added to the products; empty: the MLP has none.
   std::span<const float> gate_bias = {}, up_bias = {}, down_bias = {};
+  Gating gating = {};
 };
 
 // Room for what is between the products, of all MLPs that are computed together. Non-owning.
 struct MlpScratch {
   float* gate = nullptr;   // (T, width)
-  float* up = nullptr;     // (T, width)
+  float* up = nullptr;     // (T, width · GatingRow::up_rows)
   float* inner = nullptr;  // (T, ·) in the form that `down` reads
 };
 

@@ -12,6 +12,7 @@
 #include "kernels/attention/attention.h"
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/ops/floats.h"
+#include "kernels/ops/gating.h"
 
 namespace sluice::kernels {
 
@@ -77,7 +78,8 @@ struct VectorMatmuls {  // multiply_vectors()
 
 struct Mlp {                        // mlp()
   codec::MatrixRef gate, up, down;  // gate: may be empty
-  InputFloats inputs{};             // (tokens, d) in the forms of gate and up
+  Gating gating = {};
+  InputFloats inputs{};  // (tokens, d) in the forms of gate and up
   std::size_t tokens = 1;
   Floats gate_room, up_room, inner;  // MlpScratch
   Floats out;                        // (tokens, d)
@@ -106,6 +108,7 @@ struct Attention {  // attention()
   std::size_t scratch_floats = 0;
   Floats bias = {};  // ScoreBias; null: none
   std::size_t bias_stride = 0, bias_center = 0;
+  Vector sinks = {};  // (heads); empty: none
 };
 
 struct Add {  // to += x

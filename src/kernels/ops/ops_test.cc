@@ -203,7 +203,8 @@ std::vector<float> layer(Unit& unit, std::uint64_t seed, std::size_t tokens) {
                         .values = values,
                         .out = attended,
                         .scratch = unit.room(scratch),
-                        .scratch_floats = scratch});
+                        .scratch_floats = scratch,
+                        .sinks = unit.vector(random_floats(random, heads))});
   blocks.assign(3, 77);  // nobody reads it any more
   show(attended, tokens * heads * head);
   const Floats branch = unit.room(tokens * d), inner = unit.room(tokens * arranged_floats(heads * head));
@@ -230,6 +231,18 @@ std::vector<float> layer(Unit& unit, std::uint64_t seed, std::size_t tokens) {
                   .up_room = unit.room(tokens * width),
                   .inner = unit.room(tokens * arranged_floats(width)),
                   .out = branch});
+  show(branch, tokens * d);
+  ops.run(op::Mlp{.gate = {},
+                  .up = matrix(2 * width, d),
+                  .down = matrix(d, width),
+                  .gating = {GatingForm::kClampedPairs, {7.0f, 1.702f}},
+                  .inputs = inputs,
+                  .tokens = tokens,
+                  .gate_room = unit.room(tokens * width),
+                  .up_room = unit.room(tokens * 2 * width),
+                  .inner = unit.room(tokens * arranged_floats(width)),
+                  .out = branch});
+  show(branch, tokens * d);
   const Floats latent = unit.room(tokens * d);
   ops.run(op::MatmulTransposed{.x = q,
                                .tokens = tokens,

@@ -96,17 +96,17 @@ void run_at(const Context& ctx, const Place& place, const op::VectorMatmuls& op)
 
 template <class Place>
 void run_at(const Context& ctx, const Place& place, const op::Mlp& op) {
-  const std::size_t width = op.up.shape.rows, d = op.up.shape.columns;
+  const std::size_t width = op.down.shape.columns, d = op.up.shape.columns;
   Mlp one{.gate = op.gate.empty() ? codec::MatrixRef{} : place.matrix(op.gate),
           .up = place.matrix(op.up),
           .down = place.matrix(op.down),
-          .out = place.floats(op.out, op.tokens * op.down.shape.rows)};
+          .out = place.floats(op.out, op.tokens * op.down.shape.rows),
+          .gating = op.gating};
   for (std::size_t form = 0; form < op.inputs.size(); ++form)
     one.inputs[form] =
         place.floats(op.inputs[form], op.tokens * input_form(static_cast<codec::InputForm>(form)).floats(d));
   mlp(ctx, one, op.tokens,
-      {op.gate.empty() ? nullptr : place.floats(op.gate_room, op.tokens * width),
-       place.floats(op.up_room, op.tokens * width),
+      {place.floats(op.gate_room, op.tokens * width), place.floats(op.up_room, op.tokens * op.up.shape.rows),
        place.floats(op.inner, op.tokens * activation_floats(op.down))});
 }
 
@@ -141,7 +141,8 @@ void run_at(const Context& ctx, const Place& place, const op::Attention& op) {
             op.first_position, view(op.keys), view(op.values),
             place.floats(op.out, op.tokens * shape.heads * shape.value_dim),
             place.floats(op.scratch, op.scratch_floats),
-            {place.floats(op.bias, shape.heads * op.bias_stride), op.bias_stride, op.bias_center});
+            {place.floats(op.bias, shape.heads * op.bias_stride), op.bias_stride, op.bias_center},
+            vector_at(place, op.sinks).data());
 }
 
 template <class Place>

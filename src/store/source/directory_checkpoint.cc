@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "store/source/mxfp4_pairs.h"
 #include "store/source/weight_files.h"
 #include "store/tensor_list.h"
 
@@ -14,9 +15,9 @@ namespace {
 
 class DirectoryCheckpoint final : public Checkpoint {
  public:
-  DirectoryCheckpoint(std::string path, SourceDirectory directory, Weights weights)
-      : path_(std::move(path)), directory_(std::move(directory)), weights_(std::move(weights)) {
-    for (const WeightFile& file : weights_.files) paths_.push_back(directory_.path + "/" + file.relative);
+  DirectoryCheckpoint(std::string path, SourceDirectory directory, const Weights& weights)
+      : path_(std::move(path)), directory_(std::move(directory)), weights_(with_mxfp4_pairs(weights, path_)) {
+    for (const WeightFile& file : weights.files) paths_.push_back(directory_.path + "/" + file.relative);
   }
 
   const std::string& path() const override { return path_; }
@@ -30,13 +31,17 @@ class DirectoryCheckpoint final : public Checkpoint {
 
   StoredPiece locate(const Piece& piece) const override {
     const TensorInfo& tensor = checked_tensor(weights_.tensors, piece, path_);
-    const TensorPlace& place = weights_.places[static_cast<std::size_t>(&tensor - weights_.tensors.data())];
+    const auto& planes = weights_.planes[static_cast<std::size_t>(&tensor - weights_.tensors.data())];
     StoredPiece stored;
     stored.dtype = tensor.dtype;
-    stored.format = codec::word_format(tensor.dtype);
+    stored.format = tensor.format != nullptr ? tensor.format : codec::word_format(tensor.dtype);
     stored.elements = piece.elements;
     stored.shape = matrix_shape(tensor.shape, piece.first_element, piece.elements);
-    stored.planes[0].extent = {place.file, place.offset + tensor.bytes_of(piece.first_element),
+    if (tensor.format != nullptr) {
+      locate_rows(tensor, piece, planes, stored);
+      return stored;
+    }
+    stored.planes[0].extent = {planes[0].file, planes[0].offset + tensor.bytes_of(piece.first_element),
                                tensor.bytes_of(piece.elements)};
     return stored;
   }
@@ -51,9 +56,21 @@ class DirectoryCheckpoint final : public Checkpoint {
   }
 
  private:
+  // Whole rows of a tensor that is not words.
+  void locate_rows(const TensorInfo& tensor, const Piece& piece,
+                   const std::array<TensorPlace, codec::kMostPlanes>& planes, StoredPiece& stored) const {
+    const std::uint64_t columns = tensor.shape.back();
+    SLUICE_CHECK(piece.first_element % columns == 0 && piece.elements % columns == 0, tensor.name);
+    for (std::size_t plane = 0; plane < stored.format->plane_count(); ++plane) {
+      const Bytes before = stored.format->plane_bytes({piece.first_element / columns, columns}, plane);
+      stored.planes[plane].extent = {planes[plane].file, planes[plane].offset + before,
+                                     stored.format->plane_bytes(stored.shape, plane)};
+    }
+  }
+
   const std::string path_;
   const SourceDirectory directory_;  // its own files, without subdirectories and excluded files
-  const Weights weights_;
+  const PlacedTensors weights_;
   std::vector<std::string> paths_;
 };
 
@@ -61,8 +78,8 @@ class DirectoryCheckpoint final : public Checkpoint {
 
 std::unique_ptr<Checkpoint> open_directory(const std::string& path, const std::vector<std::string>& exclude) {
   SourceDirectory directory = scan_directory(path, exclude, Depth::kTop);
-  Weights weights = read_weights(directory.path, select_weights(directory, OtherWeights::kIgnore));
-  return std::make_unique<DirectoryCheckpoint>(path, std::move(directory), std::move(weights));
+  const Weights weights = read_weights(directory.path, select_weights(directory, OtherWeights::kIgnore));
+  return std::make_unique<DirectoryCheckpoint>(path, std::move(directory), weights);
 }
 
 }  // namespace sluice::store

@@ -87,11 +87,19 @@ std::vector<DenseTensor> dense_tensors(const store::Checkpoint& checkpoint, cons
   return tensors;
 }
 
-Bytes dense_vector_bytes(const model::Model& model) {
+namespace {
+
+Bytes vector_bytes(const model::Model& model, bool of_experts) {
   Bytes bytes = 0;
   for (const TensorSpec& spec : model.dense)
-    if (is_dense_vector(spec)) bytes += round_up(elements_in(spec) * sizeof(float), 64);
+    if (is_dense_vector(spec) && model::is_expert_bias(spec.role) == of_experts)
+      bytes += round_up(elements_in(spec) * sizeof(float), 64);
   return round_up(bytes, kBlockBytes);
 }
+
+}  // namespace
+
+Bytes dense_vector_bytes(const model::Model& model) { return vector_bytes(model, false); }
+Bytes expert_bias_bytes(const model::Model& model) { return vector_bytes(model, true); }
 
 }  // namespace sluice::engine

@@ -29,8 +29,9 @@ class DenseWeights::Loader {
         decoder_(decoder),
         accountant_(accountant),
         device_(device),
-        vectors_(accountant, device == nullptr ? Account::kDense : Account::kStaging,
-                 dense_vector_bytes(model)) {}
+        vectors_{
+            {accountant, device == nullptr ? Account::kDense : Account::kStaging, dense_vector_bytes(model)}},
+        biases_{{accountant, Account::kDense, expert_bias_bytes(model)}} {}
 
   void load(DenseView view) {
     if (device_ != nullptr)
@@ -83,11 +84,12 @@ class DenseWeights::Loader {
     const fetch::ResidentPiece piece = piece_of(tensor, Account::kStaging);
     codec::MatrixRef words = piece.matrix;
     words.shape = {1, piece.elements};
-    float* const place = vectors_.as<float>() + vector_floats_;
+    Vectors& vectors = model::is_expert_bias(tensor.spec->role) ? biases_ : vectors_;
+    float* const place = vectors.buffer.as<float>() + vectors.floats;
     codec::row_to_float(words, 0, place);
     weights_.vectors_[key_of(*tensor.spec)] = {kernels::floats_at(place),
                                                static_cast<std::size_t>(piece.elements)};
-    vector_floats_ += round_up(piece.elements * sizeof(float), 64) / sizeof(float);
+    vectors.floats += round_up(piece.elements * sizeof(float), 64) / sizeof(float);
   }
 
   void add_matrix(const DenseTensor& tensor) {
@@ -144,14 +146,17 @@ class DenseWeights::Loader {
   }
 
   void finish_vectors() {
-    if (device_ != nullptr) {
-      const device::Address begin = send({vectors_.data(), vector_floats_ * sizeof(float)});
-      const auto* const here = reinterpret_cast<const std::byte*>(vectors_.as<float>());
-      for (auto& [key, vector] : weights_.vectors_)
-        vector.data.at = begin + static_cast<Bytes>(device::host_space().pointer(vector.data.at) - here);
-    } else {
-      weights_.vector_buffers_.push_back(std::move(vectors_));
+    weights_.vector_buffers_.push_back(std::move(biases_.buffer));
+    if (device_ == nullptr) {
+      weights_.vector_buffers_.push_back(std::move(vectors_.buffer));
+      return;
     }
+    const device::HostBuffer& buffer = vectors_.buffer;
+    const device::Address begin = send({buffer.data(), vectors_.floats * sizeof(float)});
+    for (auto& [key, vector] : weights_.vectors_)
+      if (!model::is_expert_bias(key.first))
+        vector.data.at =
+            begin + static_cast<Bytes>(device::host_space().pointer(vector.data.at) - buffer.data());
   }
 
   // The next place in the device's memory.
@@ -187,8 +192,11 @@ class DenseWeights::Loader {
   fetch::PieceDecoder& decoder_;
   device::Accountant& accountant_;
   device::Device* const device_;
-  device::HostBuffer vectors_;
-  std::size_t vector_floats_ = 0;
+  struct Vectors {
+    device::HostBuffer buffer;
+    std::size_t floats = 0;  // used
+  };
+  Vectors vectors_, biases_;  // biases: of experts
   std::vector<Key> packed_keys_;
   std::vector<fetch::NamedPiece> packed_;
   Bytes sent_ = 0;
@@ -241,7 +249,7 @@ std::optional<fetch::RowLayout> DenseWeights::embedding_on_disk(const store::Che
 
 Bytes DenseWeights::resident_bytes(const store::Checkpoint& checkpoint, const model::Model& model,
                                    DenseView view, bool on_device) {
-  Bytes bytes = on_device ? 0 : dense_vector_bytes(model);
+  Bytes bytes = expert_bias_bytes(model) + (on_device ? 0 : dense_vector_bytes(model));
   for (const DenseTensor& tensor : dense_tensors(checkpoint, model)) {
     if (tensor.is_vector() || (on_device && !tensor.host_needs)) continue;
     bytes +=

@@ -44,7 +44,7 @@ class DenseWeights {
   // relative biases, and the matrix that absorbed MLA multiplies transposed.
   const codec::MatrixRef& words(model::Role role, std::int32_t layer = -1) const;
   kernels::Vector vector(model::Role role, std::int32_t layer = -1) const;
-  // Empty if the architecture has no such vector (biases).
+  // Empty if the architecture has no such vector (biases). Those of experts are always the host's.
   kernels::Vector vector_or_empty(model::Role role, std::int32_t layer) const;
 
   // The forms of activations that products with these matrices read.

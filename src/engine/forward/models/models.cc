@@ -19,6 +19,7 @@ LayerForward find_forward(std::string_view model_type) {
   } kForwards[] = {
       {"deepseek", {deepseek_attention, feed_forward}},
       {"deepseek_v2", {deepseek_v2_attention, feed_forward}},
+      {"gpt_oss", {gpt_oss_attention, feed_forward}},
       {"mixtral", {mixtral_attention, feed_forward}},
       {"olmoe", {olmoe_attention, feed_forward}},
       {"qwen2_moe", {qwen2_moe_attention, feed_forward}},

@@ -19,6 +19,7 @@ struct LayerForward {
 
 void deepseek_attention(LayerRun& run);
 void deepseek_v2_attention(LayerRun& run);
+void gpt_oss_attention(LayerRun& run);
 void mixtral_attention(LayerRun& run);
 void olmoe_attention(LayerRun& run);
 void qwen2_moe_attention(LayerRun& run);

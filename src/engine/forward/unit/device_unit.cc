@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "device/space.h"
+#include "engine/forward/gating.h"
 #include "kernels/products/scratch.h"
 
 namespace sluice::engine {
@@ -20,6 +21,10 @@ using device::Traffic;
 namespace {
 
 constexpr Bytes kAlignment = 256;
+
+std::size_t up_rows_of(const model::ModelConfig& config) {
+  return std::size_t{config.moe.width} * config.activation.up_rows();
+}
 
 std::span<const std::byte> bytes_of(const float* floats, std::size_t count) {
   return std::as_bytes(std::span(floats, count));
@@ -51,7 +56,8 @@ DeviceUnit::Layout DeviceUnit::lay_out(Address begin, const kernels::Context& ke
     layout.bytes += round_up(bytes, kAlignment);
     return at;
   };
-  const std::size_t t = parts.tokens, d = parts.config.hidden, f = parts.config.moe.width;
+  const std::size_t t = parts.tokens, d = parts.config.hidden, f = parts.config.moe.width,
+                    u = up_rows_of(parts.config);
   const kernels::InputForms forms = kernels::input_forms_of(parts.store.facts().formats);
   std::size_t inner = kernels::input_form(InputForm::kWords).floats(f);
   forms.each([&](InputForm form) {
@@ -62,12 +68,12 @@ DeviceUnit::Layout DeviceUnit::lay_out(Address begin, const kernels::Context& ke
     layout.forms.push_back({form, row.floats(d), inputs, take(bytes)});
   });
   layout.gate = take(t * f * sizeof(float));
-  layout.up = take(t * f * sizeof(float));
+  layout.up = take(t * u * sizeof(float));
   layout.inner_row = inner;
   layout.inner = take(t * inner * sizeof(float));
   if (!parts.dense_there)
     for (Address& rows : layout.rows) rows = take(t * d * sizeof(float));
-  for (Address& biases : layout.biases) biases = take((2 * f + d) * sizeof(float));
+  for (Address& biases : layout.biases) biases = take((f + u + d) * sizeof(float));
   layout.scratch_bytes = kernels::Scratch::bytes(kernels, parts.scratch);
   layout.scratch = take(layout.scratch_bytes);
   return layout;
@@ -82,8 +88,10 @@ DeviceUnit::DeviceUnit(device::Device& device, const UnitParts& parts,
     : device_(device),
       kernels_(device_kernels(device.pool(), parts.kernels)),
       low_view_(parts.low_view),
+      gating_(gating_of(parts.config.activation)),
       hidden_(parts.config.hidden),
       width_(parts.config.moe.width),
+      up_rows_(up_rows_of(parts.config)),
       most_tokens_(parts.tokens),
       dense_there_(parts.dense_there),
       scratch_shape_(parts.scratch),
@@ -127,7 +135,7 @@ std::array<Event, 3> DeviceUnit::send_biases(const ExpertWork& work, std::size_t
   };
   send(0, work.gate_bias, at);
   send(1, work.up_bias, at + width_ * sizeof(float));
-  send(2, work.down_bias, at + 2 * width_ * sizeof(float));
+  send(2, work.down_bias, at + (width_ + up_rows_) * sizeof(float));
   return events;
 }
 
@@ -189,11 +197,12 @@ void DeviceUnit::run(const Launch& launch, const Access& access) const {
   mlp.gate = meant(view.gate);
   mlp.up = meant(view.up);
   mlp.down = meant(view.down);
+  mlp.gating = gating_;
   mlp.out = floats(launch.out, rows * hidden_);
-  const float* const biases = floats(layout_.biases[launch.way], 2 * width_ + hidden_);
+  const float* const biases = floats(layout_.biases[launch.way], width_ + up_rows_ + hidden_);
   if (launch.gate_bias) mlp.gate_bias = {biases, width_};
-  if (launch.up_bias) mlp.up_bias = {biases + width_, width_};
-  if (launch.down_bias) mlp.down_bias = {biases + 2 * width_, hidden_};
+  if (launch.up_bias) mlp.up_bias = {biases + width_, up_rows_};
+  if (launch.down_bias) mlp.down_bias = {biases + width_ + up_rows_, hidden_};
   run_mlp(mlp, rows, access);
 }
 
@@ -201,7 +210,7 @@ void DeviceUnit::run_mlp(const kernels::Mlp& mlp, std::size_t tokens, const Acce
   const auto floats = [&](Address at, std::size_t count) {
     return reinterpret_cast<float*>(access.data(at, count * sizeof(float)));
   };
-  const kernels::MlpScratch room{floats(layout_.gate, tokens * width_), floats(layout_.up, tokens * width_),
+  const kernels::MlpScratch room{floats(layout_.gate, tokens * width_), floats(layout_.up, tokens * up_rows_),
                                  floats(layout_.inner, tokens * layout_.inner_row)};
   const kernels::Scratch scratch(kernels_, scratch_shape_,
                                  access.data(layout_.scratch, layout_.scratch_bytes));

@@ -76,13 +76,14 @@ class DeviceUnit final : public ComputeUnit {
     std::size_t floats = 0;  // of a token
     device::Address inputs, gathered;
   };
-  // Where activations are in the device's memory. T tokens, d = hidden, f = width of an expert.
+  // Where activations are in the device's memory. T tokens, d = hidden, f = width of an expert, u = rows of
+  // up.
   struct Layout {
     std::vector<Form> forms;                        // (T, floats) each; without inputs if they are there
-    device::Address gate, up;                       // (T, f)
+    device::Address gate, up;                       // (T, f), (T, u)
     device::Address inner;                          // (T, largest form of f)
     std::array<device::Address, kLaunches> rows;    // (T, d); none if rows stay
-    std::array<device::Address, kLaunches> biases;  // (f), (f), (d)
+    std::array<device::Address, kLaunches> biases;  // (f), (u), (d)
     device::Address scratch;
     Bytes inner_row = 0, scratch_bytes = 0, bytes = 0;
   };
@@ -101,7 +102,8 @@ class DeviceUnit final : public ComputeUnit {
   device::Device& device_;
   const kernels::Context kernels_;
   const codec::SliceView low_view_;
-  const std::size_t hidden_, width_, most_tokens_;
+  const kernels::Gating gating_;
+  const std::size_t hidden_, width_, up_rows_, most_tokens_;
   const bool dense_there_;
   const kernels::ScratchShape scratch_shape_;
   fetch::DeviceStore store_;

@@ -51,7 +51,8 @@ Event DeviceUnit::compute_sample(std::uint32_t tokens) {
     kernels::Mlp mlp{.gate = view.gate,
                      .up = view.up,
                      .down = view.down,
-                     .out = floats(layout_.rows[0], tokens * hidden_)};
+                     .out = floats(layout_.rows[0], tokens * hidden_),
+                     .gating = gating_};
     for (const Form& form : layout_.forms)
       mlp.inputs[static_cast<std::size_t>(form.form)] = floats(form.inputs, tokens * form.floats);
     run_mlp(mlp, tokens, access);

@@ -19,7 +19,8 @@ kernels::Mlp HostUnit::mlp_of(const ExpertWork& work) const {
           .out = work.out,
           .gate_bias = work.gate_bias,
           .up_bias = work.up_bias,
-          .down_bias = work.down_bias};
+          .down_bias = work.down_bias,
+          .gating = gating_};
 }
 
 void HostUnit::paced(std::span<const ExpertWork> works, FunctionRef<void()> compute) {

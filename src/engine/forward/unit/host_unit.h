@@ -18,8 +18,8 @@ namespace sluice::engine {
 class HostUnit {
  public:
   // `low_view`: the view that a lone MSB slice stands for.
-  HostUnit(const kernels::Context& kernels, codec::SliceView low_view)
-      : kernels_(kernels), low_view_(low_view) {}
+  HostUnit(const kernels::Context& kernels, codec::SliceView low_view, const kernels::Gating& gating)
+      : kernels_(kernels), low_view_(low_view), gating_(gating) {}
 
   // `pace` says how long routed experts shall take here; it must outlive this. Null, as at first: nobody
   // slows them down.
@@ -37,6 +37,7 @@ class HostUnit {
 
   const kernels::Context& kernels_;
   const codec::SliceView low_view_;
+  const kernels::Gating gating_;
   device::HostPace* pace_ = nullptr;
   std::vector<kernels::Mlp> mlps_;  // that are computed together
   std::vector<device::WeightUse> weights_;
