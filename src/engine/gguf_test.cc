@@ -247,6 +247,27 @@ TEST_F(QuantisedGguf, WhatIsWrongIsNamed) {
               HasSubstr("expert_gating_func"));
 }
 
+// A chat model ends at the end of its turn, too, which is not the token that its key names.
+TEST_F(QuantisedGguf, AnAnswerEndsAtEveryTokenThatEndsOne) {
+  GgufModel gguf(directory_);
+  std::vector<std::string> tokens;
+  std::vector<std::int32_t> types(256, 1);
+  for (std::size_t i = 0; i < types.size(); ++i) tokens.push_back("t" + std::to_string(i));
+  tokens[3] = "<|endoftext|>";
+  tokens[7] = "<|im_end|>";
+  types[3] = types[7] = 3;
+  std::erase_if(gguf.keys(), [](const auto& key) { return key.first == "tokenizer.ggml.model"; });
+  gguf.keys().emplace_back("tokenizer.ggml.model", std::string("gpt2"));
+  gguf.keys().emplace_back("tokenizer.ggml.pre", std::string("qwen2"));
+  gguf.keys().emplace_back("tokenizer.ggml.tokens", tokens);
+  gguf.keys().emplace_back("tokenizer.ggml.token_type", types);
+  gguf.keys().emplace_back("tokenizer.ggml.merges", std::vector<std::string>());
+  gguf.keys().emplace_back("tokenizer.ggml.eos_token_id", std::uint32_t{3});
+  gguf.write(scratch_.path() + "/chat.gguf");
+  const auto checkpoint = store::open_checkpoint(scratch_.path() + "/chat.gguf");
+  EXPECT_EQ(model::describe_model(*checkpoint).config.eos, (std::vector<tokenizer::TokenId>{3, 7}));
+}
+
 TEST_F(QuantisedGguf, PartsMustBeThoseOfOneModel) {
   const GgufModel gguf(directory_);
   const std::string first = gguf.write_parts(scratch_.path() + "/m", 20);

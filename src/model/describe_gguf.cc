@@ -7,6 +7,7 @@
 #include "model/gguf_names.h"
 #include "model/inventory.h"
 #include "store/source/gguf_keys.h"
+#include "tokenizer/gguf/gguf_specials.h"
 
 namespace sluice::model {
 namespace {
@@ -91,6 +92,10 @@ Model describe_gguf(const store::Checkpoint& checkpoint, const store::GgufHeader
   Model model;
   model.config = parse_config(gguf_config(source, keys, checkpoint), checkpoint.path());
   model.config.attention.rope.interleaved |= source.interleaved;
+  const tokenizer::GgufSpecials specials = tokenizer::read_gguf_specials(header, checkpoint.path());
+  model.config.bos.clear();
+  if (specials.bos) model.config.bos = {*specials.bos};
+  model.config.eos = specials.ends;
   const ModelConfig& config = model.config;
 
   const std::vector<TensorSpec> table = tensor_table(config);

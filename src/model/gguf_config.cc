@@ -309,9 +309,6 @@ Json gguf_config(const GgufArchitecture& architecture, const GgufKeys& keys, con
   config["num_hidden_layers"] = blocks - further;
   config["vocab_size"] = rows_of(checkpoint, kEmbedding);
   config["tie_word_embeddings"] = checkpoint.find(kHead) == nullptr;
-  for (const auto& [key, field] : {Field{"tokenizer.ggml.bos_token_id", "bos_token_id"},
-                                   Field{"tokenizer.ggml.eos_token_id", "eos_token_id"}})
-    if (const auto id = keys.integer(key)) config[field] = *id;
   add_scaling(keys, prefix, config);
   refuse_what_nobody_computes(keys, prefix);
   architecture.add(keys, prefix, checkpoint, config);

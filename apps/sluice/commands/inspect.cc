@@ -95,6 +95,8 @@ Class class_of(Role role) {
     case Role::kQUp:
     case Role::kKvDown:
     case Role::kKvUp:
+    case Role::kKeyUp:
+    case Role::kValueUp:
     case Role::kRelativeBias:
     case Role::kCrossQ:
     case Role::kCrossK:

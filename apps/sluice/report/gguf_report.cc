@@ -111,7 +111,6 @@ void print_gguf(const std::string& path, bool tensors, bool json) {
     if (tensors)
       std::cout << fmt::format("{:<8} {:<20} {}\n", tensor.type->name, shape_text(tensor),
                                shown_text(tensor.name));
-  print_wrapped("Sluice shows GGUF files, and does not run them yet.");
 }
 
 }  // namespace sluice::app
