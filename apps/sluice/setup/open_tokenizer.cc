@@ -11,6 +11,7 @@
 #include "base/files/file.h"
 #include "flags/model_argument.h"
 #include "store/checkpoint.h"
+#include "store/source/gguf.h"
 #include "store/source/open_checkpoint.h"
 #include "streams/standard_input.h"
 #include "tokenizer/store_tokenizer.h"
@@ -40,12 +41,13 @@ std::unique_ptr<tokenizer::Tokenizer> open_tokenizer(const std::string& path, co
   if (!std::filesystem::exists(path, ignored)) {
     throw Error(ErrorKind::kNotFound, "no such file or directory")
         .in(path)
-        .expected("a model directory, a packed store or a tokenizer.json")
+        .expected("a model directory, a packed store, a GGUF file or a tokenizer.json")
         .found("nothing")
         .fix("check the name");
   }
+  const bool brings_one = is_store(path) || store::looks_like_gguf(path);
   auto tokenizer =
-      is_store(path) ? tokenizer_of(*store::open_checkpoint(path), flags) : tokenizer::load_tokenizer(path);
+      brings_one ? tokenizer_of(*store::open_checkpoint(path), flags) : tokenizer::load_tokenizer(path);
   if (tokenizer == nullptr) throw no_tokenizer(path);
   return tokenizer;
 }

@@ -15,6 +15,7 @@
 #include "base/setting.h"
 #include "store/format.h"
 #include "store/piece_encoding.h"
+#include "store/source/gguf.h"
 #include "store/tensor_list.h"
 
 namespace sluice::store {
@@ -268,6 +269,12 @@ Error not_finished(const std::string& path) {
 }
 
 void check_not_packed(const std::string& path) {
+  if (looks_like_gguf(path))
+    throw Error(ErrorKind::kUnsupported, "GGUF files are not packed or rounded yet")
+        .in(path)
+        .expected("the directory of a model")
+        .found("a GGUF file")
+        .fix("run the file as it is, or download the model's safetensors");
   if (!looks_like_store(path)) return;
   bool rounded = false;
   try {

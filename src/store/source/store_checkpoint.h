@@ -26,8 +26,8 @@ Error not_finished(const std::string& path);
 void check_has_manifest(const std::string& path);
 std::string read_manifest_text(const std::string& path);
 
-// Error(kInvalid) if `path` looks like a packed store where a model directory is needed; the error gives the
-// remedy for a store of this family.
+// Error(kInvalid) if `path` looks like a packed store, (kUnsupported) if like a GGUF file, where a model
+// directory is needed; the error gives the remedy, for a store that of its family.
 void check_not_packed(const std::string& path);
 
 // Opens a store as open_store(). Compares files of the source with their SHA-256 when they are asked for,
