@@ -19,18 +19,18 @@ constexpr std::string_view kLayer = "application/vnd.ollama.image.", kModel = "m
 constexpr std::size_t kDigestLetters = 64;
 constexpr JsonLimits kLimits{.max_bytes = kMiB, .max_depth = 16};
 
-struct Manifest {
+struct OllamaManifest {
   std::vector<std::string> models;  // their digests
   bool adapter = false;
 };
 
 // Error for what is no such manifest.
-Manifest read_manifest(const std::string& path) {
+OllamaManifest read_manifest(const std::string& path) {
   const Json json = read_json_file(path, kLimits);
   const JsonObject manifest(json, path);
   const Json* const layers = manifest.find("layers");
   if (layers == nullptr || !layers->is_array()) manifest.fail("layers", "an array");
-  Manifest found;
+  OllamaManifest found;
   for (const Json& each : *layers) {
     const JsonObject layer(each, path + ": layers");
     const std::string type = layer.string("mediaType");
@@ -49,7 +49,7 @@ bool is_digest(std::string_view digest) {
 }
 
 // Sets the file of a model, or says what it lacks.
-void set_blob(const std::string& place, const Manifest& manifest, LocalModel& model) {
+void set_blob(const std::string& place, const OllamaManifest& manifest, LocalModel& model) {
   if (manifest.adapter) {
     model.fault = "it has an adapter, which would have to be applied to its weights";
   } else if (manifest.models.size() != 1) {

@@ -14,7 +14,7 @@
 namespace sluice::store {
 namespace {
 
-constexpr std::string_view kExtension = ".gguf", kOf = "-of-";
+constexpr std::string_view kPartExtension = ".gguf", kPartOf = "-of-";
 constexpr std::size_t kDigits = 5;
 constexpr std::string_view kNumber = "split.no", kCount = "split.count", kTensors = "split.tensors.count";
 
@@ -71,7 +71,7 @@ GgufPart read_part(const std::string& path) { return {path, read_gguf(InputFile:
 [[noreturn]] void refuse_renamed_part(const std::string& path, std::uint64_t count) {
   throw Error(ErrorKind::kInvalid, "the file is a part of a model, and its name does not say which")
       .in(path)
-      .expected(fmt::format("NAME-00001-of-{:0{}}{}", count, kDigits, kExtension))
+      .expected(fmt::format("NAME-00001-of-{:0{}}{}", count, kDigits, kPartExtension))
       .found(std::filesystem::path(path).filename().string())
       .fix("give all parts the names that they were published under");
 }
@@ -79,17 +79,18 @@ GgufPart read_part(const std::string& path) { return {path, read_gguf(InputFile:
 }  // namespace
 
 std::string GgufPartName::path_of(std::uint32_t part) const {
-  return fmt::format("{}-{:0{}}{}{:0{}}{}", stem, part, kDigits, kOf, count, kDigits, kExtension);
+  return fmt::format("{}-{:0{}}{}{:0{}}{}", stem, part, kDigits, kPartOf, count, kDigits, kPartExtension);
 }
 
 std::optional<GgufPartName> gguf_part_name(std::string_view path) {
   // STEM - 00001 -of- 00003 .gguf
-  constexpr std::size_t kTail = 1 + kDigits + kOf.size() + kDigits;
-  if (!path.ends_with(kExtension) || path.size() <= kTail + kExtension.size()) return std::nullopt;
-  path.remove_suffix(kExtension.size());
+  constexpr std::size_t kTail = 1 + kDigits + kPartOf.size() + kDigits;
+  if (!path.ends_with(kPartExtension) || path.size() <= kTail + kPartExtension.size()) return std::nullopt;
+  path.remove_suffix(kPartExtension.size());
   const std::string_view tail = path.substr(path.size() - kTail);
   const auto number = digits(tail.substr(1, kDigits)), count = digits(tail.substr(kTail - kDigits));
-  if (tail[0] != '-' || tail.substr(1 + kDigits, kOf.size()) != kOf || !number || !count) return std::nullopt;
+  if (tail[0] != '-' || tail.substr(1 + kDigits, kPartOf.size()) != kPartOf || !number || !count)
+    return std::nullopt;
   if (*number == 0 || *number > *count) return std::nullopt;
   return GgufPartName{std::string(path.substr(0, path.size() - kTail)), *number, *count};
 }

@@ -7,7 +7,7 @@
 namespace sluice::tokenizer {
 namespace {
 
-constexpr std::string_view kKey = "tokenizer.ggml.model";
+constexpr std::string_view kModelKey = "tokenizer.ggml.model";
 
 constexpr GgufModel kModels[] = {
     {.name = "gpt2",
@@ -37,20 +37,20 @@ constexpr std::string_view kNone[] = {"none", "no_vocab"};
 }  // namespace
 
 const GgufModel* find_gguf_model(const GgufKeys& keys) {
-  const std::string* const name = keys.string(kKey);
+  const std::string* const name = keys.string(kModelKey);
   for (const GgufModel& model : kModels)
     if (name != nullptr && *name == model.name) return &model;
   return nullptr;
 }
 
 const GgufModel* gguf_model_of(const GgufKeys& keys) {
-  const std::string* const name = keys.string(kKey);
+  const std::string* const name = keys.string(kModelKey);
   if (name == nullptr) return nullptr;
   for (const std::string_view none : kNone)
     if (*name == none) return nullptr;
   if (const GgufModel* const model = find_gguf_model(keys)) return model;
   throw Error(ErrorKind::kUnsupported, "tokenizer of a kind that is not supported")
-      .in(keys.place(kKey))
+      .in(keys.place(kModelKey))
       .expected("gpt2, llama or gemma4")
       .found(printable(*name))
       .fix(tokens_instead_of_text());

@@ -22,7 +22,7 @@ namespace {
 
 using Texts = std::span<const std::string_view>;
 
-constexpr std::string_view kKey = "tokenizer.ggml.pre";
+constexpr std::string_view kPatternKey = "tokenizer.ggml.pre";
 
 constexpr std::string_view kGpt2[] = {kGpt2Pattern};
 constexpr std::string_view kLlama3[] = {ENDINGS "|" BEFORE_WORD R"(\p{L}+|\p{N}{1,3}|)" SIGNS "|" SPACE};
@@ -117,7 +117,7 @@ std::span<const GgufPatterns> gguf_patterns() { return kPatterns; }
 
 const GgufPatterns* find_gguf_patterns(const GgufKeys& keys, const GgufModel& model) {
   if (model.merging != GgufMerging::kByteLevel) return nullptr;
-  const std::string* const name = keys.string(kKey);
+  const std::string* const name = keys.string(kPatternKey);
   if (name == nullptr) return nullptr;
   const auto row = std::ranges::find_if(kPatterns, [&](const GgufPatterns& patterns) {
     return std::ranges::find(patterns.names, *name) != patterns.names.end();
@@ -127,9 +127,9 @@ const GgufPatterns* find_gguf_patterns(const GgufKeys& keys, const GgufModel& mo
 
 const GgufPatterns& gguf_patterns_of(const GgufKeys& keys, const GgufModel& model) {
   if (const GgufPatterns* const patterns = find_gguf_patterns(keys, model)) return *patterns;
-  const std::string* const name = keys.string(kKey);
+  const std::string* const name = keys.string(kPatternKey);
   throw Error(ErrorKind::kUnsupported, "tokenizer that cuts text in a way that is not known")
-      .in(keys.place(kKey))
+      .in(keys.place(kPatternKey))
       .expected("a name that docs/formats.md lists")
       .found(name == nullptr ? "no such key" : printable(*name))
       .fix(tokens_instead_of_text());
