@@ -26,7 +26,7 @@ const std::map<std::string, std::string> kMay = {
     {"src/kernels/attention/attention.cc", "finds rows of the key/value cache"},
     {"src/kernels/ops/floats.h", "finds rows of the key/value cache"},
     {"src/kernels/check/self_check.cc", "makes the words that it checks kernels with"},
-    {"src/model/synth_values.h", "sizes tensors that it makes up, which are no stored matrices yet"},
+    {"src/model/synth/synth_values.h", "sizes tensors that it makes up, which are no stored matrices yet"},
     {"src/store/pack/rounded_copy.cc", "finds the words that it rounds"},
     {"src/store/tensor_list.cc", "sizes ranges of safetensors tensors, of any type"},
 };

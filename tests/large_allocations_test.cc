@@ -34,7 +34,7 @@
 #include "model/architecture.h"
 #include "model/golden_models.h"
 #include "model/pack_plan.h"
-#include "model/synth.h"
+#include "model/synth/synth.h"
 #include "store/checkpoint.h"
 #include "store/pack/pack.h"
 #include "store/source/open_checkpoint.h"

@@ -170,6 +170,7 @@ const std::map<std::string, std::vector<Room>> kRooms = {
     {"lab", {{".", {}}, {"replay", {}}, {"machine", {"replay"}}, {"ask", {"replay"}}}},
     {"reproduce",
      {{".", {}}, {"zipmoe", {"."}}, {"slicemoe", {".", "zipmoe"}}, {"dali", {"."}}, {"smoe", {"."}}}},
+    {"model", {{".", {}}, {"synth", {"."}}}},
     {"store",
      {{".", {}},
       {"source", {"."}},

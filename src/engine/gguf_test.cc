@@ -22,7 +22,7 @@
 #include "fetch/memory/expert_store.h"
 #include "model/gguf_fixture.h"
 #include "model/golden_models.h"
-#include "model/synth.h"
+#include "model/synth/synth.h"
 #include "store/source/open_checkpoint.h"
 
 namespace sluice::engine {

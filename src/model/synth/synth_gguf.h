@@ -8,7 +8,7 @@
 #include "base/machine/thread_pool.h"
 #include "model/gguf_mix.h"
 #include "model/gguf_plan.h"
-#include "model/synth.h"
+#include "model/synth/synth.h"
 
 namespace sluice::model {
 

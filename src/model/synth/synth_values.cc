@@ -1,4 +1,4 @@
-#include "model/synth_values.h"
+#include "model/synth/synth_values.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // Synthetic models as GGUF files.
-#include "model/synth_gguf.h"
+#include "model/synth/synth_gguf.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "model/synth_target.h"
+#include "model/synth/synth_target.h"
 
 #include <filesystem>
 #include <system_error>

@@ -1,4 +1,4 @@
-#include "model/synth.h"
+#include "model/synth/synth.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -13,8 +13,8 @@
 #include "base/json/json.h"
 #include "base/setting.h"
 #include "base/stop_request.h"
-#include "model/synth_shard.h"
-#include "model/synth_target.h"
+#include "model/synth/synth_shard.h"
+#include "model/synth/synth_target.h"
 
 namespace sluice::model {
 namespace {

@@ -1,4 +1,4 @@
-#include "model/synth_shard.h"
+#include "model/synth/synth_shard.h"
 
 #include <fcntl.h>
 #include <sys/types.h>

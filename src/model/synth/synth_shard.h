@@ -10,7 +10,7 @@
 
 #include "base/bytes.h"
 #include "base/machine/thread_pool.h"
-#include "model/synth_values.h"
+#include "model/synth/synth_values.h"
 
 namespace sluice::model {
 

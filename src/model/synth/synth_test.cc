@@ -1,4 +1,4 @@
-#include "model/synth.h"
+#include "model/synth/synth.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

@@ -11,7 +11,7 @@
 #include "base/bytes.h"
 #include "base/machine/thread_pool.h"
 #include "model/architecture.h"
-#include "model/synth_values.h"
+#include "model/synth/synth_values.h"
 
 namespace sluice::model {
 

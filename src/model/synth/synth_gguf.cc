@@ -1,11 +1,13 @@
-#include "model/synth_gguf.h"
+#include "model/synth/synth_gguf.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <system_error>
 #include <utility>
 
@@ -14,8 +16,8 @@
 #include "base/float16.h"
 #include "base/stop_request.h"
 #include "codec/blocks/quantise.h"
-#include "model/synth_shard.h"
-#include "model/synth_target.h"
+#include "model/synth/synth_shard.h"
+#include "model/synth/synth_target.h"
 
 namespace sluice::model {
 namespace {
@@ -28,21 +30,21 @@ std::uint64_t rows_of(const TensorSpec& spec) {
   return rows;
 }
 
+template <class Word>
+void copy_words(const std::vector<Word>& words, std::byte* out) {
+  std::ranges::copy(std::as_bytes(std::span(words)), out);
+}
+
 // A row of numbers as a type has it. BF16 words are the numbers themselves.
 void put_row(const store::GgufType& type, const std::vector<std::uint16_t>& words, std::byte* out) {
+  if (type.words == DType::kBF16) return copy_words(words, out);
   std::vector<float> numbers(words.size());
-  for (std::size_t i = 0; i < words.size(); ++i) numbers[i] = bf16_to_float(words[i]);
-  if (!type.words) {
-    codec::quantise_row(*type.format, numbers.data(), numbers.size(), out);
-    return;
-  }
-  for (std::size_t i = 0; i < numbers.size(); ++i) {
-    const std::uint16_t half = *type.words == DType::kF16 ? double_to_fp16(numbers[i]) : words[i];
-    if (*type.words == DType::kF32)
-      std::memcpy(out + i * sizeof(float), &numbers[i], sizeof(float));
-    else
-      std::memcpy(out + i * sizeof(half), &half, sizeof(half));
-  }
+  std::ranges::transform(words, numbers.begin(), bf16_to_float);
+  if (type.words == DType::kF32) return copy_words(numbers, out);
+  if (!type.words) return codec::quantise_row(*type.format, numbers.data(), numbers.size(), out);
+  std::vector<std::uint16_t> halves(words.size());
+  std::ranges::transform(numbers, halves.begin(), double_to_fp16);
+  copy_words(halves, out);
 }
 
 SynthTensor tensor_in(const store::GgufPlannedTensor& stored, const GgufTensorPlan& tensor,
@@ -54,13 +56,13 @@ SynthTensor tensor_in(const store::GgufPlannedTensor& stored, const GgufTensorPl
     values->emplace_back(SynthSpec{*spec}, plan.seed, quantiles, options);
   }
   const std::uint64_t each = rows_of(*tensor.specs[0]), rows = each * tensor.specs.size();
-  return {rows, stored.length() / rows,
-          [values, each, type = stored.type](std::uint64_t row, std::byte* out) {
-            const SynthValues& of_spec = (*values)[row / each];
-            std::vector<std::uint16_t> words(of_spec.row_bytes() / dtype_bytes(DType::kBF16));
-            of_spec.fill_row(row % each, reinterpret_cast<std::byte*>(words.data()));
-            put_row(*type, words, out);
-          }};
+  return {
+      rows, stored.length() / rows,
+      [values, each, columns = stored.shape.back(), type = stored.type](std::uint64_t row, std::byte* out) {
+        std::vector<std::uint16_t> words(columns);
+        (*values)[row / each].fill_row(row % each, reinterpret_cast<std::byte*>(words.data()));
+        put_row(*type, words, out);
+      }};
 }
 
 SynthTensor zeros(Bytes bytes) {
