@@ -221,6 +221,14 @@ TEST(InspectGguf, ShowsWhatTheFileHolds) {
   const Outcome packed = run("pack " + path + " -o " + path + ".sluice");
   EXPECT_NE(packed.code, 0);
   EXPECT_NE(packed.err.find("GGUF files are not packed or rounded yet"), std::string::npos) << packed.err;
+  // The tokenizer of a file is its own; this one has none.
+  const Outcome ids =
+      run("tokenize " SLUICE_SOURCE_DIR "/tests/fuzz/corpus/gguf_tokenizer/bytes.gguf --json -f " + data +
+          "README.md");
+  EXPECT_EQ(ids.code, 0) << ids.err;
+  const Outcome none = run("tokenize " + path + " -f " + data + "README.md");
+  EXPECT_NE(none.code, 0);
+  EXPECT_NE(none.err.find("without a tokenizer"), std::string::npos) << none.err;
 }
 
 }  // namespace

@@ -40,8 +40,9 @@ void detokenize(const Options& options) {
 void add_detokenize(Command& app) {
   Command* command = app.add_command("detokenize", "Turn token ids into text");
   auto options = std::make_shared<Options>();
-  add_model_argument(*command, "PATH", options->path, options->common,
-                     "Model directory, packed store, tokenizer.json, or a name that sluice list shows");
+  add_model_argument(
+      *command, "PATH", options->path, options->common,
+      "Model directory, packed store, GGUF file, tokenizer.json, or a name that sluice list shows");
   command->add_option(Setting::kTokens, &options->tokens, "Token ids, separated by commas")->required();
   command->add_flag(Setting::kSpecial, options->special, "Show special tokens too");
   add_common_flags(*command, options->common,

@@ -53,8 +53,9 @@ void tokenize(const Options& options) {
 void add_tokenize(Command& app) {
   Command* command = app.add_command("tokenize", "Turn text into token ids");
   auto options = std::make_shared<Options>();
-  add_model_argument(*command, "PATH", options->path, options->common,
-                     "Model directory, packed store, tokenizer.json, or a name that sluice list shows");
+  add_model_argument(
+      *command, "PATH", options->path, options->common,
+      "Model directory, packed store, GGUF file, tokenizer.json, or a name that sluice list shows");
   Command* text = command->add_choice("Text");
   text->add_option(Setting::kPrompt, &options->prompt, "The text");
   Flag* file =
