@@ -323,4 +323,13 @@ TEST_F(RunTest, FieldsOfThePublisherThatHaveNoEffectAreNamedOnce) {
   EXPECT_EQ(run(request + " -q").err, "");
 }
 
+TEST_F(RunTest, LimitsOfDrawingThatHaveNoEffectAreNamed) {
+  const std::string request = "run " + store() + " -p 'The old king' -n 2";
+  const Outcome greedy = run(request + " --temp 0 --top-k 5 --min-p 0.1");
+  EXPECT_EQ(greedy.code, 0);
+  EXPECT_NE(greedy.err.find("--top-k, --min-p: without effect"), std::string::npos) << greedy.err;
+  EXPECT_EQ(run(request + " --temp 0 --top-k 5 -q").err, "");
+  EXPECT_EQ(run(request + " --temp 1 --top-k 5").err.find("without effect"), std::string::npos);
+}
+
 }  // namespace

@@ -168,6 +168,18 @@ void warn_of_ignored(const model::GenerationConfig& generation, bool sampling) {
     print_warning("generation_config.json: without effect here: {}", fmt::join(fields, ", "));
 }
 
+// Limits of drawing, given by flag, of a run that draws nothing.
+void warn_of_limits(const SamplingFlags& flags, const engine::SamplerConfig& sampler) {
+  if (sampler.temperature > 0) return;
+  std::vector<std::string> given;
+  if (flags.top_k) given.push_back(flag(Setting::kTopK));
+  if (flags.top_p) given.push_back(flag(Setting::kTopP));
+  if (flags.min_p) given.push_back(flag(Setting::kMinP));
+  if (!given.empty())
+    print_warning("{}: without effect, because at temperature 0 the likeliest token is taken; add {}",
+                  fmt::join(given, ", "), flag(Setting::kTemperature));
+}
+
 // Calls `work`. Where it ends because nobody reads standard output any more, warns of the files that were
 // to be written once the text was complete.
 template <class Work>
@@ -234,6 +246,7 @@ void run(const Options& options) {
   keep_profile(flags, engine);
   if (!engine.report().isa_warning.empty() && !flags.quiet) write_warning(engine.report().isa_warning);
   if (!flags.quiet) warn_of_ignored(open.model.generation, requests[0].sampler.temperature > 0);
+  if (!flags.quiet) warn_of_limits(options.sampling, requests[0].sampler);
   if (!flags.quiet && !options.ignore_eos) warn_of_eos(flags.model, open.model.config);
   std::optional<engine::DecisionRecorder> decisions;
   const EnergyReport energy(engine, options.machine, flags.json);
