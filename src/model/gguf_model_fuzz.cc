@@ -13,7 +13,8 @@
 #include "store/source/gguf_checkpoint.h"
 
 namespace {
-constexpr std::size_t kWeights = 1 << 20;  // bytes, more than the models of the corpus have; they take no place
+constexpr std::size_t kWeights =
+    1 << 20;  // bytes, more than the models of the corpus have; they take no place
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
