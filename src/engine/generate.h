@@ -49,9 +49,14 @@ struct GenerateResult {
   std::vector<tokenizer::TokenId> tokens;  // including a final eos
   std::optional<std::string> text;  // without special tokens and the stop string; empty without a tokenizer
   StopReason reason = StopReason::kLength;
+  std::size_t kept = 0;                // tokens of the prompt that a Conversation held already
   double prefill_s = 0, decode_s = 0;  // from the start to the first token, and from there to the last
 };
 std::vector<StopReason> stop_reasons(std::span<const GenerateResult> results);  // of each, in order
+
+// What generate() refuses, which the plan must have room for: Error(kInvalid), (kUsage).
+void check_request(const Engine& engine, const tokenizer::Tokenizer* tokenizer,
+                   const GenerateRequest& request);
 
 // Error(kInvalid) for an empty prompt and for a prompt that does not fit the context; otherwise errors as
 // Engine::step. `tokenizer` may be null: then there is no text, and stop strings are Error(kUsage).

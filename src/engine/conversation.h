@@ -1,0 +1,32 @@
+// A sequence that is kept from one prompt to the next: a prompt that begins as the last one and its answer did
+// is prefilled from where they part.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "engine/generate.h"
+#include "tokenizer/text/token_id.h"
+
+namespace sluice::engine {
+
+class Sequence;  // session/sequence.h
+
+// Thread-compatible. Holds one sequence of the engine, which must outlive it.
+class Conversation {
+ public:
+  // Error(kUnsupported) for a model with an encoder: its input is not a text that goes on.
+  explicit Conversation(Engine& engine);
+  ~Conversation();
+
+  // As engine::generate() of one request, with the same tokens bit for bit. result.kept says how many tokens
+  // of the prompt needed no computing. Also after an interrupt or an Error what was computed is kept.
+  GenerateResult generate(const tokenizer::Tokenizer* tokenizer, const GenerateRequest& request);
+
+ private:
+  Engine& engine_;
+  const std::unique_ptr<Sequence> sequence_;
+  std::vector<tokenizer::TokenId> tokens_;  // whose keys and values the sequence holds
+};
+
+}  // namespace sluice::engine
