@@ -1,7 +1,8 @@
 // gpt-oss-20b and gpt-oss-120b (model_type gpt_oss).
 // Grouped-query attention with biases and one learned score a head beside those of the keys; every other
 // layer sees a window. Every layer has experts, chosen by a router with a bias. The rows of an expert's first
-// matrix are those of gate and up by turns. Published experts are stored in MXFP4.
+// matrix are those of gate and up by turns; a GGUF file has two matrices (gguf_config.h). Published experts
+// are stored in MXFP4.
 #include <algorithm>
 
 #include "model/config_reader.h"
@@ -10,7 +11,7 @@
 namespace sluice::model {
 namespace {
 
-constexpr MlpNames kExperts = {.gate = "", .up = "gate_up_proj", .down = "down_proj"};
+constexpr MlpNames kPairs = {.gate = "", .up = "gate_up_proj", .down = "down_proj"};
 constexpr std::uint32_t kBlock = 32;  // elements of a row that share a scale in MXFP4
 
 // Even layers see a window unless layer_types says otherwise.
@@ -80,8 +81,18 @@ ModelConfig parse(const JsonObject& json) {
   return config;
 }
 
+void list_expert_biases(const ModelConfig& config, TensorList& list) {
+  const std::uint64_t experts = config.moe.experts, width = config.moe.width;
+  if (config.activation.gate()) {
+    list.add(Role::kExpertGateBias, "mlp.experts.gate_proj_bias", {experts, width});
+    list.add(Role::kExpertUpBias, "mlp.experts.up_proj_bias", {experts, width});
+  } else {
+    list.add(Role::kExpertUpBias, "mlp.experts.gate_up_proj_bias", {experts, 2 * width});
+  }
+  list.add(Role::kExpertDownBias, "mlp.experts.down_proj_bias", {experts, config.hidden});
+}
+
 std::vector<TensorSpec> tensors(const ModelConfig& config) {
-  const std::uint64_t experts = config.moe.experts, rows = std::uint64_t{config.moe.width} * 2;
   TensorList list(config);
   list.embedding();
   for (std::uint32_t layer = 0; layer < config.layers; ++layer) {
@@ -90,9 +101,8 @@ std::vector<TensorSpec> tensors(const ModelConfig& config) {
     list.gqa();
     list.post_attention_norm();
     list.router("mlp.router");
-    list.experts("mlp.experts", kExperts);
-    list.add(Role::kExpertUpBias, "mlp.experts.gate_up_proj_bias", {experts, rows});
-    list.add(Role::kExpertDownBias, "mlp.experts.down_proj_bias", {experts, config.hidden});
+    list.experts("mlp.experts", config.activation.gate() ? MlpNames() : kPairs);
+    list_expert_biases(config, list);
   }
   list.final_norm();
   list.head();

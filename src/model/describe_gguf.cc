@@ -90,7 +90,7 @@ Model describe_gguf(const store::Checkpoint& checkpoint, const store::GgufHeader
   const store::GgufKeys keys(header, checkpoint.path());
   const GgufArchitecture& source = find_gguf_architecture(keys);
   Model model;
-  model.config = parse_config(gguf_config(source, keys, checkpoint), checkpoint.path());
+  model.config = with_gate_apart(parse_config(gguf_config(source, keys, checkpoint), checkpoint.path()));
   model.config.attention.rope.interleaved |= source.interleaved;
   const tokenizer::GgufSpecials specials = tokenizer::read_gguf_specials(header, checkpoint.path());
   model.config.bos.clear();

@@ -18,6 +18,8 @@ using store::Checkpoint;
 using store::GgufKeys;
 
 constexpr std::string_view kEmbedding = "token_embd.weight", kHead = "output.weight";
+constexpr std::string_view kGptOssOfOllama = "gptoss";
+constexpr double kDefaultTheta = 10000.0;  // of files
 
 std::string joined(std::string_view prefix, std::string_view key) {
   return fmt::format("{}.{}", prefix, key);
@@ -264,6 +266,31 @@ void add_deepseek2(const GgufKeys& keys, std::string_view prefix, const Checkpoi
     config["rope_scaling"]["mscale"] = config["rope_scaling"]["mscale_all_dim"] = *multiplier / 0.1;
 }
 
+// The keys say less than config.json does, and absent ones have another default than its fields.
+void add_gpt_oss(const GgufKeys& keys, std::string_view prefix, const Checkpoint& checkpoint, Json& config) {
+  refuse_number(keys, joined(prefix, "expert_weights_scale"), 0.0, 1.0);
+  refuse_number(keys, joined(prefix, "expert_group_count"), 0.0, 1.0);
+  refuse_number(keys, joined(prefix, "expert_gating_func"), 0.0, 3.0);  // softmax over the chosen experts
+  refuse_number(keys, joined(prefix, "attention.sliding_window_pattern"), 2.0, 2.0);  // every other layer
+  add_head_size(keys, prefix, config);
+  for (const std::string_view absent : {"head_dim", "num_key_value_heads"})
+    if (!config.contains(absent)) config[absent] = nullptr;
+  if (!config.contains("rope_theta")) config["rope_theta"] = kDefaultTheta;
+  const double theta = config["rope_theta"].get<double>();
+  refuse_number(keys, joined(prefix, "rope.freq_base_swa"), theta, theta);  // one for all layers
+  if (config.contains("rope_scaling"))
+    config["rope_scaling"]["truncate"] = false;
+  else
+    config["rope_parameters"] = {{"rope_type", "default"}};
+  config["attention_bias"] = checkpoint.find("blk.0.attn_q.bias") != nullptr;
+  config["sliding_window"] = keys.required_integer(joined(prefix, "attention.sliding_window"));
+  config["num_local_experts"] = keys.required_integer(joined(prefix, "expert_count"));
+  config["num_experts_per_tok"] = keys.required_integer(joined(prefix, "expert_used_count"));
+  config["intermediate_size"] = expert_width(keys, prefix);
+  config["swiglu_limit"] = GptOssConstants().limit;
+  config["swiglu_alpha"] = GptOssConstants().alpha;
+}
+
 constexpr GgufArchitecture kArchitectures[] = {
     {.name = "qwen3moe", .model_type = "qwen3_moe", .add = add_qwen3},
     {.name = "qwen2moe", .model_type = "qwen2_moe", .add = add_qwen2},
@@ -271,6 +298,7 @@ constexpr GgufArchitecture kArchitectures[] = {
     {.name = "llama", .model_type = "mixtral", .add = add_mixtral, .interleaved = true},
     {.name = "deepseek", .model_type = "deepseek", .add = add_deepseek, .interleaved = true},
     {.name = "deepseek2", .model_type = "deepseek_v2", .add = add_deepseek2},
+    {.name = "gpt-oss", .model_type = "gpt_oss", .add = add_gpt_oss, .expert_norm = "post_attention_norm"},
 };
 
 }  // namespace
@@ -281,6 +309,12 @@ const GgufArchitecture& find_gguf_architecture(const GgufKeys& keys) {
   if (const auto type = keys.string("general.type"); type && *type != "model")
     unsupported(keys, "general.type", "model", '"' + shown_text(*type) + '"');
   const std::string name = keys.required_string("general.architecture");
+  if (name == kGptOssOfOllama)
+    throw Error(ErrorKind::kUnsupported, "the tensors of this file have names and rows of their own")
+        .in(keys.file() + ": general.architecture")
+        .expected("gpt-oss")
+        .found('"' + name + '"')
+        .fix("use a file of the same model whose architecture is gpt-oss, or its safetensors");
   const auto* const found = std::ranges::find(kArchitectures, name, &GgufArchitecture::name);
   if (found == std::end(kArchitectures)) {
     std::string known;
@@ -312,6 +346,12 @@ Json gguf_config(const GgufArchitecture& architecture, const GgufKeys& keys, con
   add_scaling(keys, prefix, config);
   refuse_what_nobody_computes(keys, prefix);
   architecture.add(keys, prefix, checkpoint, config);
+  return config;
+}
+
+ModelConfig with_gate_apart(ModelConfig config) {
+  if (config.activation.kind == Activation::kClampedSwiGluPairs)
+    config.activation.kind = Activation::kClampedSwiGlu;
   return config;
 }
 

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/json/json.h"
+#include "model/config.h"
 #include "store/checkpoint.h"
 #include "store/source/gguf_keys.h"
 
@@ -30,5 +31,14 @@ const GgufArchitecture& find_gguf_architecture(const store::GgufKeys& keys);
 // the key that is missing or wrong, (kUnsupported) one that says what nobody here computes.
 Json gguf_config(const GgufArchitecture& architecture, const store::GgufKeys& keys,
                  const store::Checkpoint& checkpoint);
+
+// A directory's config as that of a file with the same model: gate and up of an expert are two matrices
+// there, also where they are published as one with the rows of both by turns.
+ModelConfig with_gate_apart(ModelConfig config);
+
+// What the name gpt-oss says of the activation; no key does.
+struct GptOssConstants {
+  double limit = 7.0, alpha = 1.702;
+};
 
 }  // namespace sluice::model

@@ -164,14 +164,19 @@ class GgufModel {
     std::ofstream(path, std::ios::binary) << file;
   }
 
+  std::string read_plane(const store::StoredPiece& stored, std::size_t plane) const {
+    const store::Extent& extent = stored.planes[plane].extent;
+    std::string bytes(extent.length, '\0');
+    std::ifstream file(checkpoint_->weight_files()[extent.file], std::ios::binary);
+    file.seekg(static_cast<std::streamoff>(extent.offset));
+    file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    return bytes;
+  }
+
   std::string read(const store::Piece& piece, DType& dtype) const {
     const store::StoredPiece stored = checkpoint_->locate(piece);
     dtype = stored.dtype;
-    std::string bytes(stored.planes[0].extent.length, '\0');
-    std::ifstream file(checkpoint_->weight_files()[stored.planes[0].extent.file], std::ios::binary);
-    file.seekg(static_cast<std::streamoff>(stored.planes[0].extent.offset));
-    file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-    return bytes;
+    return read_plane(stored, 0);
   }
 
   static const store::GgufType& words_of(DType dtype) { return type_named(dtype_name(dtype)); }
@@ -198,7 +203,9 @@ class GgufModel {
                        model_.config.attention.head_dim);
     std::vector<std::uint64_t> shape = spec.shape;
     if (shape.size() == 2 && shape[0] == 1) shape.erase(shape.begin());
-    if (shape.size() == 1 || spec.role == Role::kRouter)
+    if (spec.role == Role::kExpertUpBias && !model_.config.activation.gate())
+      return add_bias_pairs(spec, as_floats(bytes, dtype));
+    if (shape.size() == 1 || spec.role == Role::kRouter || is_expert_bias(spec.role))
       tensors_[name] = {shape, &type_named("F32"), as_floats(bytes, dtype)};
     else
       tensors_[name] = {shape, &words_of(dtype), bytes};
@@ -231,9 +238,57 @@ class GgufModel {
         {a.heads, a.value_dim, a.kv_lora_rank}, &words_of(dtype), std::move(value)};
   }
 
+  std::string& stack(Role role, std::uint32_t layer, std::uint64_t rows, std::uint64_t columns,
+                     const store::GgufType& type) {
+    GgufTensorBytes& tensor = tensors_[gguf_name(architecture_, role, static_cast<std::int32_t>(layer))];
+    tensor.shape = {model_.config.moe.experts, rows, columns};
+    tensor.type = &type;
+    return tensor.bytes;  // experts come in ascending order
+  }
+
+  // The numbers of gate and of up, which stand by turns among (experts, 2 width).
+  void add_bias_pairs(const TensorSpec& spec, const std::string& floats) {
+    const auto add = [&](Role role, std::size_t first) {
+      std::string own;
+      for (std::size_t at = first * sizeof(float); at < floats.size(); at += 2 * sizeof(float))
+        own += floats.substr(at, sizeof(float));
+      tensors_[gguf_name(architecture_, role, spec.layer)] = {
+          {spec.shape[0], spec.shape[1] / 2}, &type_named("F32"), std::move(own)};
+    };
+    add(Role::kExpertGateBias, 0);
+    add(Role::kExpertUpBias, 1);
+  }
+
+  // Every `step`-th row from `first` of a matrix in MXFP4 as safetensors have it, in blocks of ggml: the
+  // scale, then element i in the lower half of byte i, and i + 16 in its upper half.
+  std::string as_blocks(const store::Piece& piece, std::uint64_t first, std::uint64_t step) const {
+    const store::StoredPiece stored = checkpoint_->locate(piece);
+    const std::string codes = read_plane(stored, 0), scales = read_plane(stored, 1);
+    const std::uint64_t groups = stored.shape.columns / 32;
+    std::string blocks;
+    for (std::uint64_t row = first; row < stored.shape.rows; row += step)
+      for (std::uint64_t group = row * groups; group < (row + 1) * groups; ++group) {
+        const auto code = [&](std::uint64_t i) {
+          return static_cast<unsigned char>(codes[group * 16 + i / 2]) >> i % 2 * 4 & 15;
+        };
+        blocks += scales[group];
+        for (std::uint64_t i = 0; i < 16; ++i) blocks += static_cast<char>(code(i) | code(i + 16) << 4);
+      }
+    return blocks;
+  }
+
+  void add_expert_in_mxfp4(const ExpertPieces& expert, std::uint32_t layer) {
+    const std::uint64_t width = model_.config.moe.width, hidden = model_.config.hidden;
+    const store::GgufType& type = type_named("MXFP4");
+    stack(Role::kExpertGate, layer, width, hidden, type) += as_blocks(expert.up, 0, 2);
+    stack(Role::kExpertUp, layer, width, hidden, type) += as_blocks(expert.up, 1, 2);
+    stack(Role::kExpertDown, layer, hidden, width, type) += as_blocks(expert.down, 0, 1);
+  }
+
   void add_expert(const ExpertPieces& expert) {
     std::uint32_t layer = 0;
     while (!model_.config.sparse[layer] || model_.config.sparse_index(layer) != expert.layer) ++layer;
+    if (model_.config.moe.mxfp4) return add_expert_in_mxfp4(expert, layer);
     const std::uint64_t width = model_.config.moe.width, hidden = model_.config.hidden;
     for (const auto& [role, piece, rows, columns] :
          {std::tuple{Role::kExpertGate, &expert.gate, width, hidden},
@@ -241,10 +296,7 @@ class GgufModel {
           std::tuple{Role::kExpertDown, &expert.down, hidden, width}}) {
       DType dtype{};
       const std::string bytes = read(*piece, dtype);
-      GgufTensorBytes& tensor = tensors_[gguf_name(architecture_, role, static_cast<std::int32_t>(layer))];
-      tensor.shape = {model_.config.moe.experts, rows, columns};
-      tensor.type = &words_of(dtype);
-      tensor.bytes += bytes;  // experts come in ascending order
+      stack(role, layer, rows, columns, words_of(dtype)) += bytes;
     }
   }
 

@@ -29,6 +29,7 @@ bool makes_logits(const TensorSpec& spec, const ModelConfig& config) {
 // What the medium mixes have in common; "" for the mix's own type. Models of eight experts are small in their
 // attention, which gets eight bits.
 std::string_view more_for_some(const TensorSpec& spec, const ModelConfig& config) {
+  if (config.moe.mxfp4 && spec.expert >= 0) return "MXFP4";  // as published
   if (makes_logits(spec, config)) return "Q6_K";
   const auto layer = static_cast<std::uint32_t>(std::max(spec.layer, 0));
   if (config.moe.experts == 8 && (spec.role == Role::kV || spec.role == Role::kK)) return "Q8_0";

@@ -65,7 +65,7 @@ TEST(GgufMutations, AreRefusedOrDescribed) {
   const sluice::testing::ScratchDirectory scratch;
   const std::string path = scratch.path() + "/model.gguf";
   std::size_t described = 0, refused = 0;
-  for (const char* const name : {"qwen3_moe_a", "deepseek_v2_b", "mixtral_a"}) {
+  for (const char* const name : {"qwen3_moe_a", "deepseek_v2_b", "mixtral_a", "gpt_oss_a"}) {
     testing::GgufModel(sluice::testing::kGoldenModels + "/" + name).write(path);
     const std::string whole = read_file(path);
     const Bytes header = store::read_gguf(InputFile::open(path)).data;
@@ -91,7 +91,7 @@ TEST(GgufMutations, AreRefusedOrDescribed) {
       if (HasFatalFailure()) return;
     }
   }
-  EXPECT_EQ(described + refused, 10200u);
+  EXPECT_EQ(described + refused, 13600u);
   EXPECT_GT(described, 100u);
   EXPECT_GT(refused, 5000u);
 }

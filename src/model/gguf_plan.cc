@@ -1,5 +1,7 @@
 #include "model/gguf_plan.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <utility>
@@ -9,6 +11,8 @@
 
 namespace sluice::model {
 namespace {
+
+constexpr std::string_view kGptOss = "gpt_oss";
 
 using Keys = std::vector<std::pair<std::string, store::GgufWritten>>;
 
@@ -61,6 +65,8 @@ void add_attention(const AttentionConfig& attention, KeyList& keys) {
   keys.add("rope.dimension_count", attention.rope.dims);
   if (attention.clip_qkv) keys.add("attention.clamp_kqv", *attention.clip_qkv);
   if (attention.sliding_window != 0) keys.add("attention.sliding_window", attention.sliding_window);
+  if (!attention.layer_windows.empty())
+    keys.add("attention.sliding_window", std::ranges::max(attention.layer_windows));
 }
 
 void add_rope(const RopeConfig& rope, KeyList& keys) {
@@ -122,6 +128,25 @@ Keys gguf_keys(const GgufArchitecture& architecture, const ModelConfig& config) 
   add_experts(config, keys);
   keys.add_general("tokenizer.ggml.model", std::string("no_vocab"));
   return keys.take();
+}
+
+std::optional<Unsayable> what_no_file_says(const ModelConfig& config) {
+  if (config.model_type != kGptOss) return std::nullopt;
+  const GptOssConstants constants;
+  const auto limit = static_cast<float>(constants.limit), alpha = static_cast<float>(constants.alpha);
+  if (config.activation.limit != limit)
+    return Unsayable{"swiglu_limit", fmt::format("{}", limit), fmt::format("{}", config.activation.limit)};
+  if (config.activation.alpha != alpha)
+    return Unsayable{"swiglu_alpha", fmt::format("{}", alpha), fmt::format("{}", config.activation.alpha)};
+  const RopeConfig& rope = config.attention.rope;
+  if (rope.scaling == RopeScaling::kYarn && rope.truncate)
+    return Unsayable{"rope_scaling.truncate", "false", "true"};
+  const std::uint32_t width = config.window(0);
+  for (std::uint32_t layer = 0; layer < config.layers; ++layer)
+    if (width == 0 || config.window(layer) != (layer % 2 == 0 ? width : 0))
+      return Unsayable{"layer_types", "a window in every other layer, the first included",
+                       fmt::format("another order, at layer {}", layer)};
+  return std::nullopt;
 }
 
 std::vector<TensorSpec> gguf_table(const ModelConfig& config) {

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <system_error>
 #include <utility>
@@ -106,17 +107,23 @@ GgufSynthPlan plan_gguf_synth(const SynthPlan& plan, const GgufMix& mix) {
         .found(plan.config.model_type)
         .fix("leave the format out: the model becomes a directory");
   }
+  if (const std::optional<Unsayable> other = what_no_file_says(plan.config))
+    throw Error(ErrorKind::kUnsupported, "no GGUF file can say what the config says")
+        .in(other->field)
+        .expected(other->expected)
+        .found(other->found)
+        .fix("correct the config, or leave the format out: the model becomes a directory");
   GgufSynthPlan gguf;
-  gguf.config = plan.config;
+  gguf.config = with_gate_apart(plan.config);
   gguf.seed = plan.seed;
   gguf.embedding_scale = plan.embedding_scale;
   gguf.embedding_common = plan.embedding_common;
-  gguf.table = gguf_table(plan.config);
-  gguf.tensors = gguf_tensors(*architecture, plan.config, gguf.table);
-  gguf.file.keys = gguf_keys(*architecture, plan.config);
+  gguf.table = gguf_table(gguf.config);
+  gguf.tensors = gguf_tensors(*architecture, gguf.config, gguf.table);
+  gguf.file.keys = gguf_keys(*architecture, gguf.config);
   for (const GgufTensorPlan& tensor : gguf.tensors)
     gguf.file.tensors.push_back(
-        {tensor.name, tensor.shape, &mix.of(*tensor.specs[0], plan.config, tensor.shape.back())});
+        {tensor.name, tensor.shape, &mix.of(*tensor.specs[0], gguf.config, tensor.shape.back())});
   gguf.layout = store::lay_out_gguf(gguf.file);
   return gguf;
 }

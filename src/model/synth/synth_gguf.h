@@ -1,4 +1,5 @@
-// A synthetic model as one GGUF file: the numbers of write_synth() in the types of a mix.
+// A synthetic model as one GGUF file: the numbers of write_synth() in the types of a mix; those of experts
+// that a directory has as codes are others.
 #pragma once
 
 #include <functional>

@@ -32,6 +32,13 @@ constexpr std::string_view kDeepseek =
   "num_attention_heads": 4, "q_lora_rank": null, "kv_lora_rank": 64, "qk_nope_head_dim": 32, "qk_rope_head_dim": 16,
   "v_head_dim": 32, "intermediate_size": 256, "moe_intermediate_size": 64, "n_routed_experts": 4,
   "n_shared_experts": 1, "num_experts_per_tok": 2, "first_k_dense_replace": 1})";
+// As published, but for sizes.
+constexpr std::string_view kGptOss =
+    R"({"model_type": "gpt_oss", "vocab_size": 300, "hidden_size": 128, "head_dim": 32, "num_hidden_layers": 4,
+  "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 96, "num_local_experts": 4,
+  "num_experts_per_tok": 2, "sliding_window": 16, "swiglu_limit": 7.0, "max_position_embeddings": 512,
+  "quantization_config": {"quant_method": "mxfp4"}, "rope_theta": 150000, "rope_scaling": {"rope_type": "yarn",
+  "factor": 32.0, "beta_fast": 32.0, "beta_slow": 1.0, "original_max_position_embeddings": 64, "truncate": false}})";
 
 class GgufSynth : public ::testing::Test {
  protected:
@@ -43,6 +50,12 @@ class GgufSynth : public ::testing::Test {
     const std::string path = scratch_.path() + "/" + std::string(mix) + ".gguf";
     write_gguf_synth(plan_gguf_synth(synth, GgufMix(mix)), path, threads_, [](Bytes) { return true; });
     return path;
+  }
+  // What the tensors of a file are stored in.
+  static std::string format_in(const store::Checkpoint& gguf, const std::string& name) {
+    const store::TensorInfo* const tensor = gguf.find(name);
+    if (tensor == nullptr) return "none";
+    return std::string(tensor->format == nullptr ? dtype_name(tensor->dtype) : tensor->format->name);
   }
   // The numbers of a piece.
   static std::vector<float> numbers(const store::Checkpoint& checkpoint, const store::Piece& piece) {
@@ -93,12 +106,7 @@ TEST_F(GgufSynth, HasTheNumbersOfTheDirectory) {
 TEST_F(GgufSynth, AMixGivesMoreBitsToSome) {
   const SynthPlan synth = plan(kQwen);
   const auto gguf = store::open_gguf(write(synth, "q4_k_m"));
-  const auto format = [&](const std::string& name) {
-    const store::TensorInfo* const tensor = gguf->find(name);
-    return tensor == nullptr           ? "none"
-           : tensor->format == nullptr ? "words"
-                                       : std::string(tensor->format->name);
-  };
+  const auto format = [&](const std::string& name) { return format_in(*gguf, name); };
   EXPECT_EQ(format("output.weight"), "q6_k");
   EXPECT_EQ(format("token_embd.weight"), "q4_k");
   EXPECT_EQ(format("blk.0.attn_v.weight"), "q6_k");  // the first eighth
@@ -108,8 +116,8 @@ TEST_F(GgufSynth, AMixGivesMoreBitsToSome) {
   EXPECT_EQ(format("blk.1.ffn_up_exps.weight"), "q4_k");
   EXPECT_EQ(format("blk.0.ffn_down_exps.weight"), "q8_0");  // rows of 96: no block of 256 fits
   EXPECT_EQ(format("blk.1.ffn_down_exps.weight"), "q5_0");
-  EXPECT_EQ(format("blk.0.ffn_gate_inp.weight"), "words");
-  EXPECT_EQ(format("output_norm.weight"), "words");
+  EXPECT_EQ(format("blk.0.ffn_gate_inp.weight"), "F32");
+  EXPECT_EQ(format("output_norm.weight"), "F32");
 }
 
 TEST_F(GgufSynth, EveryFormatIsWrittenAndRead) {
@@ -128,6 +136,67 @@ TEST_F(GgufSynth, LatentAttentionHasItsHalves) {
   ASSERT_NE(model.find(Role::kKeyUp, 1), nullptr);
   EXPECT_EQ(model.find(Role::kKeyUp, 1)->shape, (std::vector<std::uint64_t>{4 * 64, 32}));
   EXPECT_EQ(model.find(Role::kKvUp, 1), nullptr);
+}
+
+TEST_F(GgufSynth, GptOssHasGateAndUpApart) {
+  const SynthPlan synth = plan(kGptOss);
+  const auto gguf = store::open_gguf(write(synth, "mxfp4_moe"));
+  for (const char* const name : {"ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"}) {
+    const std::string stem = "blk.3." + std::string(name);
+    EXPECT_EQ(format_in(*gguf, stem + ".weight"), "mxfp4");
+    EXPECT_EQ(format_in(*gguf, stem + ".bias"), "F32");
+  }
+  EXPECT_EQ(gguf->find("blk.0.ffn_gate_exps.bias")->shape, (std::vector<std::uint64_t>{4, 96}));
+  EXPECT_EQ(gguf->find("blk.0.ffn_down_exps.bias")->shape, (std::vector<std::uint64_t>{4, 128}));
+  for (const char* const vector :
+       {"attn_sinks.weight", "attn_q.bias", "attn_output.bias", "ffn_gate_inp.weight", "ffn_gate_inp.bias",
+        "attn_norm.weight", "post_attention_norm.weight"})
+    EXPECT_EQ(format_in(*gguf, "blk.2." + std::string(vector)), "F32") << vector;
+  for (const char* const matrix : {"token_embd.weight", "output.weight", "blk.1.attn_v.weight"})
+    EXPECT_EQ(format_in(*gguf, matrix), "q8_0") << matrix;
+  // Experts that are published in MXFP4 have it in mixes, too.
+  const auto medium = store::open_gguf(write(synth, "q4_k_m"));
+  EXPECT_EQ(format_in(*medium, "blk.0.ffn_down_exps.weight"), "mxfp4");
+  EXPECT_EQ(format_in(*medium, "blk.1.attn_q.weight"), "q5_0");  // rows of 128: no block of 256 fits
+}
+
+TEST_F(GgufSynth, GptOssIsReadAsItWasPublished) {
+  const SynthPlan synth = plan(kGptOss);
+  const ModelConfig read = describe_model(*store::open_gguf(write(synth, "mxfp4_moe"))).config;
+  EXPECT_EQ(read.model_type, "gpt_oss");
+  EXPECT_EQ(read.activation.kind, Activation::kClampedSwiGlu);
+  EXPECT_EQ(read.activation.limit, 7.0f);
+  EXPECT_EQ(read.activation.alpha, 1.702f);
+  EXPECT_EQ(read.attention.layer_windows, (std::vector<std::uint32_t>{16, 0, 16, 0}));
+  EXPECT_EQ(read.attention.head_dim, 32u);
+  EXPECT_EQ(read.attention.kv_heads, 2u);
+  EXPECT_TRUE(read.attention.qkv_bias && read.attention.o_bias && read.attention.sinks);
+  EXPECT_EQ(read.attention.rope.scaling, RopeScaling::kYarn);
+  EXPECT_EQ(read.attention.rope.theta, 150000.0);
+  EXPECT_EQ(read.attention.rope.factor, 32.0);
+  EXPECT_EQ(read.attention.rope.original_max_positions, 64u);
+  EXPECT_FALSE(read.attention.rope.truncate);
+  EXPECT_FALSE(read.attention.rope.interleaved);
+  EXPECT_FLOAT_EQ(read.rms_eps, 1e-5f);
+  EXPECT_EQ(read.moe.width, 96u);
+  EXPECT_TRUE(read.moe.router_bias && read.moe.renormalise);
+}
+
+TEST_F(GgufSynth, WhatNoFileOfGptOssSaysIsRefused) {
+  const auto error = [&](const char* from, const char* to) {
+    std::string config(kGptOss);
+    config.replace(config.find(from), std::string_view(from).size(), to);
+    return sluice::testing::error_of([&] { plan_gguf_synth(plan(config), GgufMix("mxfp4_moe")); });
+  };
+  EXPECT_EQ(error("16", "17"), "no error");
+  EXPECT_THAT(error("7.0", "6.5"), HasSubstr("swiglu_limit: no GGUF file can say what the config says; "
+                                             "expected 7, found 6.5"));
+  EXPECT_THAT(error("\"swiglu_limit\"", "\"swiglu_alpha\""), HasSubstr("expected 1.702, found 7"));
+  EXPECT_THAT(error("\"truncate\": false", "\"truncate\": true"), HasSubstr("rope_scaling.truncate"));
+  EXPECT_THAT(
+      error("\"sliding_window\": 16",
+            R"("layer_types": ["full_attention", "sliding_attention", "full_attention", "full_attention"])"),
+      HasSubstr("layer_types"));
 }
 
 TEST_F(GgufSynth, WhatCannotBeIsSaid) {
