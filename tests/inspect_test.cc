@@ -220,7 +220,10 @@ TEST(InspectGguf, ShowsWhatTheFileHolds) {
   EXPECT_NE(ran.err.find("expected a mixture of experts"), std::string::npos) << ran.err;
   const Outcome packed = run("pack " + path + " -o " + path + ".sluice");
   EXPECT_NE(packed.code, 0);
-  EXPECT_NE(packed.err.find("GGUF files are not packed or rounded yet"), std::string::npos) << packed.err;
+  EXPECT_NE(packed.err.find("expected a mixture of experts"), std::string::npos) << packed.err;
+  const Outcome rounded = run("quantise " + path + " -o " + path + ".rounded --slices 8/4");
+  EXPECT_NE(rounded.code, 0);
+  EXPECT_NE(rounded.err.find("GGUF files are not rounded"), std::string::npos) << rounded.err;
   // The tokenizer of a file is its own; this one has none.
   const Outcome ids =
       run("tokenize " SLUICE_SOURCE_DIR "/tests/fuzz/corpus/gguf_tokenizer/bytes.gguf --json -f " + data +

@@ -25,6 +25,7 @@
 #include "store/pack/testing.h"
 #include "store/pack/unpack.h"
 #include "store/sidecar/sidecar.h"
+#include "store/source/hand_gguf.h"
 
 namespace sluice::store {
 namespace {
@@ -137,6 +138,49 @@ TEST_F(StorePack, KilledAndRunAgainItGivesTheSameBytes) {
   }
   EXPECT_EQ(kills, 50);
   EXPECT_GT(resumed, 3);
+}
+
+// The same of a GGUF file, whose pieces have planes of their own in the journal.
+TEST_F(StorePack, AGgufFileKilledAndRunAgainGivesTheSameBytes) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(fmt::format("seed {}", seed));
+  std::mt19937 random(seed);
+  constexpr std::uint32_t kQ4K = 12, kQ80 = 8, kBf16 = 30;
+  const HandFile hand{.tensors = {{"up", kQ4K, {8, 16, 512}},
+                                  {"norm", 0, {77}},
+                                  {"down", kBf16, {8, 32, 256}},
+                                  {"head", kQ80, {40, 320}}},
+                      .trailing = 9};
+  write_file(temp_ / "m.gguf", hand.bytes());
+  PackPlan plan{.architecture = "tiny", .experts = {}};
+  for (std::uint32_t e = 0; e < 8; ++e)
+    plan.experts.push_back({0, e, {{"up", e * 8192ull, 8192}, {"down", e * 8192ull, 8192}}});
+  int reports = 0;
+  PackOptions options = tiny_options("native");
+  options.on_progress = [&](const PackProgress&) { ++reports; };
+  pack(temp_ / "m.gguf", temp_ / "whole.sluice", plan, options);
+  const auto whole = read_tree(temp_ / "whole.sluice");
+  const std::string store = temp_ / "x.sluice";
+  int resumed = 0;
+  for (int kill = 0; kill < 25; ++kill) {
+    const unsigned at_report = random() % static_cast<unsigned>(reports);
+    const int status = wait_for(in_child([&] {
+      unsigned seen = 0;
+      options.on_progress = [&](const PackProgress&) {
+        if (seen++ == at_report) ::kill(::getpid(), SIGKILL);
+      };
+      pack(temp_ / "m.gguf", store, plan, options);
+      return 0;
+    }));
+    if (WIFSIGNALED(status) && !fs::exists(store))
+      resumed += pack(temp_ / "m.gguf", store, plan, tiny_options("native")).resumed_bytes > 0;
+    ASSERT_EQ(read_tree(store), whole) << "killed at report " << at_report;
+    fs::remove_all(store);
+  }
+  EXPECT_GT(resumed, 1);
+  pack(temp_ / "m.gguf", store, plan, tiny_options("native"));
+  unpack(store, temp_ / "back", {});
+  EXPECT_EQ(read_file(temp_ / "back/m.gguf"), hand.bytes());
 }
 
 // The program, killed as soon as the store has its name: what a run reads beside it is there.

@@ -33,7 +33,7 @@ class StoreProgram : public ::testing::Test {
 
 TEST_F(StoreProgram, PacksVerifiesAndUnpacksGoldenModels) {
   int models = 0;
-  for (const std::string& name : sluice::testing::packable_golden_models()) {
+  for (const std::string& name : sluice::testing::golden_model_names()) {
     const std::string source = sluice::testing::kGoldenModels + "/" + name;
     if (!fs::exists(source + "/model.safetensors") || !source.ends_with("_a")) continue;
     ++models;
@@ -50,6 +50,57 @@ TEST_F(StoreProgram, PacksVerifiesAndUnpacksGoldenModels) {
     fs::remove_all(back);
   }
   EXPECT_GT(models, 3);
+}
+
+// A GGUF file as `synth` writes one: the store gives the same tokens at any budget, and the file back.
+TEST_F(StoreProgram, PacksAGgufFileAndGivesItBack) {
+  const std::string config = temp_ / "config.json", file = temp_ / "files/m.gguf", store = temp_ / "m.sluice";
+  write_file(config, R"({"model_type": "qwen3_moe", "vocab_size": 256, "hidden_size": 256, "head_dim": 32,
+    "num_hidden_layers": 3, "num_attention_heads": 8, "num_key_value_heads": 2, "intermediate_size": 256,
+    "moe_intermediate_size": 256, "num_experts": 6, "num_experts_per_tok": 2, "norm_topk_prob": true,
+    "rope_theta": 10000.0, "max_position_embeddings": 512, "bos_token_id": 1, "eos_token_id": 2})");
+  fs::create_directory(temp_ / "files");
+  const Outcome made = sluice(fmt::format("synth '{}' --format q4_k_m -o '{}' --quiet", config, file));
+  ASSERT_EQ(made.code, 0) << made.err;
+
+  const auto refused = [&](const std::string& flags) {
+    const Outcome outcome = sluice(fmt::format("pack '{}' -o '{}' {}", file, store, flags));
+    EXPECT_NE(outcome.code, 0) << flags;
+    EXPECT_FALSE(fs::exists(store) || fs::exists(store + ".partial")) << flags;
+    return outcome.err;
+  };
+  EXPECT_THAT(refused("--codec lz4"), HasSubstr("--codec: a codec would compress nothing of this model"));
+  EXPECT_THAT(refused("--chunks 2"), HasSubstr("--chunks: a codec would compress nothing of this model"));
+  EXPECT_THAT(refused("--slices 8/4"), HasSubstr("cannot be stored in slices"));
+  EXPECT_THAT(refused("--exclude '*.txt'"), HasSubstr("nothing can be left out"));
+
+  const Outcome packed = sluice(fmt::format("pack '{}' -o '{}' --json --quiet", file, store));
+  ASSERT_EQ(packed.code, 0) << packed.err;
+  EXPECT_EQ(Json::parse(packed.out)["experts"], 18);
+  EXPECT_EQ(Json::parse(packed.out)["codec"], "none");
+  EXPECT_EQ(Json::parse(packed.out)["family"], "raw");
+  EXPECT_EQ(Json::parse(packed.out)["tokenizer"], "none");
+  ASSERT_EQ(sluice(fmt::format("verify '{}' --full --quiet", store)).code, 0);
+  const Outcome shown = sluice(fmt::format("inspect '{}' --json", store));
+  ASSERT_EQ(shown.code, 0) << shown.err;
+  EXPECT_THAT(Json::parse(shown.out)["formats"].get<std::vector<std::string>>(),
+              ::testing::IsSupersetOf({"q4_k", "q6_k"}));
+  EXPECT_EQ(Json::parse(shown.out)["model_type"], "qwen3_moe");
+  EXPECT_THAT(sluice(fmt::format("inspect '{}'", store)).out, HasSubstr("q4_k"));
+
+  const auto tokens_of = [&](const std::string& model, const std::string& flags) {
+    const Outcome ran = sluice(
+        fmt::format("run '{}' --tokens 5,17,200,33,41 -n 24 --temp 0 --ignore-eos --quiet {}", model, flags));
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    EXPECT_FALSE(ran.out.empty());
+    return ran.out;
+  };
+  const std::string expected = tokens_of(file, "");
+  EXPECT_EQ(tokens_of(store, ""), expected);
+  EXPECT_EQ(tokens_of(store, "--cache none"), expected);
+
+  ASSERT_EQ(sluice(fmt::format("unpack '{}' -o '{}'", store, temp_ / "back")).code, 0);
+  EXPECT_EQ(read_tree(temp_ / "back"), read_tree(temp_ / "files"));
 }
 
 TEST_F(StoreProgram, PacksSlicesAndSaysWhatCannotBeDoneWithThem) {

@@ -13,6 +13,7 @@
 #include "program.h"
 #include "store/pack/format_store.h"
 #include "store/pack/testing.h"
+#include "store/source/hand_gguf.h"
 #include "store/source/open_checkpoint.h"
 
 namespace sluice::store {
@@ -69,6 +70,16 @@ TEST_F(StoreReader, ReadsThePlanesOfFormats) {
                      {{&codec::kFormatBf16, shape, {{"words", "BF16", {20, 100}, random_bytes(4000, 1)}}},
                       {&codec::kFormatInt8, shape, {{"codes", "U8", {codes}, random_bytes(codes, 2)}}}});
   const Outcome check = read_with(temp_ / "formats.sluice", "--check");
+  EXPECT_EQ(check.code, 0) << check.err;
+  EXPECT_THAT(check.out, HasSubstr("1 files ok"));
+}
+
+// A GGUF file of a tensor of words and one of blocks, with bytes between and behind them.
+TEST_F(StoreReader, RestoresAGgufFile) {
+  const HandFile hand{.tensors = {{"norm", 0, {5}}, {"head", 8, {3, 64}}}, .trailing = 20};
+  write_file(temp_ / "m.gguf", hand.bytes());
+  pack(temp_ / "m.gguf", temp_ / "m.sluice", {.architecture = "tiny", .experts = {}}, tiny_options("native"));
+  const Outcome check = read_with(temp_ / "m.sluice", "--check");
   EXPECT_EQ(check.code, 0) << check.err;
   EXPECT_THAT(check.out, HasSubstr("1 files ok"));
 }

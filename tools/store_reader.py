@@ -205,7 +205,8 @@ class Store:
         native = m["codec"]["name"] == "native"
         self.slices = m.get("slices")
         formats = any("format" in p for p in m["dense"] + [p for e in m["experts"] for p in e["pieces"]])
-        requires = ["formats"] * formats + ["native"] * native + ["sliced"] * (self.slices is not None)
+        gguf = any("gguf" in source for source in m["sources"])
+        requires = ["formats"] * formats + ["gguf"] * gguf + ["native"] * native + ["sliced"] * (self.slices is not None)
         assert (m["format"], m["version"], m["requires"]) == ("sluice", 1, requires), "another format"
         assert (m["family"] == "sliced") == (self.slices is not None), "another family"
         assert self.slices is None or self.slices["quantiser"] == "amat", "another quantiser"
@@ -277,19 +278,22 @@ class Store:
 
     def source(self, index):
         source = self.manifest["sources"][index]
-        if "header" not in source:
+        extent = source.get("header", source.get("gguf"))
+        if extent is None:
             return self.read(os.path.join("files", source["path"]), 0, source["size"])
-        data = bytearray(self.read("headers.bin", *source["header"][:2]))
-        mine = [(t[4], i) for i, t in enumerate(self.manifest["tensors"]) if t[3] == index]
-        rest = {}
-        for offset, i in mine:
+        rest, used = self.read("headers.bin", *extent[:2]), 0  # what belongs to no tensor
+        data = bytearray()
+        for offset, i in sorted((t[4], i) for i, t in enumerate(self.manifest["tensors"]) if t[3] == index):
             tensor = self.tensor(i)
-            if tensor:
-                rest[offset] = tensor
-        for offset in sorted(rest):
-            assert offset == len(data), "tensors leave a hole"
-            data += rest[offset]
-        return data
+            if not tensor:
+                continue
+            assert offset >= len(data), "tensors overlap"
+            gap = offset - len(data)
+            data += rest[used:used + gap] + tensor
+            used += gap
+            assert "gguf" in source or used == len(rest), "tensors leave a hole"
+        assert len(data) + len(rest) - used == source["size"], "tensors do not fill the file"
+        return data + rest[used:]
 
 
 def main():

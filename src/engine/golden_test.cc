@@ -413,8 +413,7 @@ TEST_P(PackedGoldenTest, EveryPresetAndSchedulerGivesTheSameBits) {
 
 INSTANTIATE_TEST_SUITE_P(Models, GoldenTest, ::testing::ValuesIn(sluice::testing::golden_model_names()),
                          [](const auto& info) { return info.param; });
-INSTANTIATE_TEST_SUITE_P(Models, PackedGoldenTest,
-                         ::testing::ValuesIn(sluice::testing::packable_golden_models()),
+INSTANTIATE_TEST_SUITE_P(Models, PackedGoldenTest, ::testing::ValuesIn(sluice::testing::golden_model_names()),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

@@ -28,13 +28,4 @@ inline std::vector<std::string> golden_model_names() {
   return names;
 }
 
-// Those that `pack` takes: not the ones whose experts are quantised.
-inline std::vector<std::string> packable_golden_models() {
-  std::vector<std::string> names = golden_model_names();
-  std::erase_if(names, [](const std::string& name) {
-    return read_json_file(kGoldenModels + "/" + name + "/config.json").contains("quantization_config");
-  });
-  return names;
-}
-
 }  // namespace sluice::testing

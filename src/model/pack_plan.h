@@ -1,6 +1,6 @@
 // What the packed store must know about a model: which pieces belong to which expert, which rows of the input
-// embedding are read separately (none if the output head is the same tensor), and which tensors are never
-// rounded.
+// embedding are read separately (none if the output head is the same tensor, or they are no words), and which
+// tensors are never rounded.
 #pragma once
 
 #include "store/checkpoint.h"
@@ -8,7 +8,6 @@
 
 namespace sluice::model {
 
-// Error(kUnsupported) for a tensor in a format of its own (docs/adding-a-format.md): pack() copies words.
 store::PackPlan pack_plan(const store::Checkpoint& checkpoint);
 
 }  // namespace sluice::model

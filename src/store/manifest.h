@@ -27,9 +27,10 @@ struct StoredSource {
   std::string path;  // relative
   Bytes size = 0;
   std::string sha256;    // 64 hexadecimal digits
-  bool weights = false;  // safetensors; then header and its length are set
-  Region header;         // where the header lies in headers.bin
+  bool weights = false;  // safetensors or GGUF; then the members below are set
+  Region header;         // where headers.bin has the bytes of the file that belong to no tensor (rest_of)
   std::uint64_t header_xxh3 = 0;
+  bool gguf = false;
 };
 
 struct StoredTensor {  // parallel to TensorInfo
@@ -118,10 +119,16 @@ struct Manifest {
 
   Bytes headers_bytes() const;  // size of headers.bin
   bool has_formats() const;     // some piece is in a format
+  // The GGUF file that describes the model; null: there is none.
+  const StoredSource* first_gguf() const;
   Family family() const {
     return slices ? Family::kSliced : codec.name == "none" ? Family::kRaw : Family::kSplit;
   }
 };
+
+// What of a weight file belongs to no tensor: its ranges there, ascending, none empty. Their bytes lie back
+// to back in headers.bin. REQUIRES: sizes that do not overflow, and tensors that do not overlap.
+std::vector<Region> rest_of(const Manifest& manifest, std::size_t source);
 
 std::string expert_file_name(std::size_t number);  // "experts-00000.bin"
 

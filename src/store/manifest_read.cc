@@ -46,7 +46,7 @@ CodecChoice read_codec(JsonReader& json) {
 }
 
 StoredSource read_source(JsonReader& json) {
-  static constexpr std::array<std::string_view, 4> kNames = {"path", "size", "sha256", "header"};
+  static constexpr std::array<std::string_view, 5> kNames = {"path", "size", "sha256", "header", "gguf"};
   JsonMembers members(kNames);
   StoredSource source;
   std::string key;
@@ -70,7 +70,10 @@ StoredSource read_source(JsonReader& json) {
         break;
       }
       case 3:
+      case 4:
+        if (source.weights) throw json.error("a file is of two kinds").expected("\"header\" or \"gguf\"");
         source.weights = true;
+        source.gguf = key == kNames[4];
         source.header = read_checked_region(json, source.header_xxh3);
         break;
     }
@@ -109,13 +112,15 @@ void read_tensor(JsonReader& json, Manifest& manifest) {
 
 // The features of the format; true if the store requires the feature.
 struct Requirements {
-  bool formats = false, native = false, sliced = false;
+  bool formats = false, gguf = false, native = false, sliced = false;
 };
 Requirements read_requirements(JsonReader& json) {
   Requirements found;
   // Ascending: a feature is refused if it, or a later one, has been there.
-  const std::pair<std::string_view, bool*> known[] = {
-      {"formats", &found.formats}, {codec::kNativeCodec, &found.native}, {"sliced", &found.sliced}};
+  const std::pair<std::string_view, bool*> known[] = {{"formats", &found.formats},
+                                                      {"gguf", &found.gguf},
+                                                      {codec::kNativeCodec, &found.native},
+                                                      {"sliced", &found.sliced}};
   std::size_t next = 0;
   json.begin_array();
   while (json.next_item()) {
@@ -251,6 +256,10 @@ void read_members(JsonReader& json, Manifest& manifest) {
   if (required.formats != manifest.has_formats()) {
     throw json.error("required features and pieces do not fit")
         .expected("\"formats\" required by pieces in a format, and by no others");
+  }
+  if (required.gguf != (manifest.first_gguf() != nullptr)) {
+    throw json.error("required features and source files do not fit")
+        .expected("\"gguf\" required by GGUF files, and by nothing else");
   }
   if (required.native != (manifest.codec.name == codec::kNativeCodec)) {
     throw json.error("required features and codec do not fit")

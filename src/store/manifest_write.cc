@@ -14,8 +14,8 @@ void put_source(std::string& out, const StoredSource& source) {
   append_json_string(out, source.path);
   append_format(out, ",\"size\":{},\"sha256\":\"{}\"", source.size, source.sha256);
   if (source.weights) {
-    append_format(out, ",\"header\":[{},{},\"{}\"]", source.header.offset, source.header.length,
-                  hex64(source.header_xxh3));
+    append_format(out, ",\"{}\":[{},{},\"{}\"]", source.gguf ? "gguf" : "header", source.header.offset,
+                  source.header.length, hex64(source.header_xxh3));
   }
   out += "}";
 }
@@ -47,6 +47,7 @@ std::string write_manifest(const Manifest& manifest) {
   const bool native = manifest.codec.name == codec::kNativeCodec, sliced = manifest.slices.has_value();
   std::vector<std::string_view> features;  // ascending
   if (manifest.has_formats()) features.push_back("\"formats\"");
+  if (manifest.first_gguf() != nullptr) features.push_back("\"gguf\"");
   if (native) features.push_back("\"native\"");
   if (sliced) features.push_back("\"sliced\"");
   append_format(out, "{}{},\n\"requires\":[{}],\n\"architecture\":", kManifestStart, kFormatVersion,

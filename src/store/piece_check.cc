@@ -136,8 +136,8 @@ void check_planes(const PieceCheck& at) {
                               piece.format->block.rows, piece.format->block.columns, piece.format->name))
         .found(matrix_text(at));
   }
-  if (at.manifest.family() != Family::kRaw)
-    throw at.error("a piece is in a format in another family").found(at.text());
+  if (at.manifest.family() == Family::kSliced)
+    throw at.error("a piece is in a format in a family whose matrices are rounded").found(at.text());
   if (piece.chunk_count != piece.format->plane_count()) {
     throw at.error("a piece has not one extent for each plane")
         .expected(fmt::format("{} of {}", piece.format->plane_count(), piece.format->name))

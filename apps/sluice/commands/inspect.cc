@@ -8,6 +8,7 @@
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -389,6 +390,14 @@ Json slices_json(const store::Checkpoint& checkpoint, const Sizes& sizes) {
           {"lsb_bytes", sizes.lsb}};
 }
 
+// The formats in which matrices are that are no words, by name.
+std::set<std::string_view> formats_of(const store::Checkpoint& checkpoint) {
+  std::set<std::string_view> names;
+  for (const store::TensorInfo& tensor : checkpoint.tensors())
+    if (tensor.format != nullptr && !tensor.format->words) names.insert(tensor.format->name);
+  return names;
+}
+
 Json tensors_json(const store::Checkpoint& checkpoint) {
   Json list = Json::array();
   for (const store::TensorInfo& tensor : checkpoint.tensors()) {
@@ -405,6 +414,7 @@ void print_json(const store::Checkpoint& checkpoint, const Model& model, const R
       {"family", store::family_name(checkpoint.family())},
       {"codec", checkpoint.codec()},
       {"slices", slices_json(checkpoint, report.sizes)},
+      {"formats", formats_of(checkpoint)},
       {"model_type", config.model_type},
       {"layers", config.layers},
       {"encoder_layers", config.encoder_layers},
@@ -479,9 +489,12 @@ std::string printable(std::string text) {
 std::string kind_text(const store::Checkpoint& checkpoint) {
   if (!checkpoint.packed()) return "not packed";
   const std::optional<codec::SliceBits> bits = checkpoint.slices();
-  return fmt::format("packed, {}codec {}",
-                     bits ? fmt::format("experts in slices of {} bits, ", codec::slice_bits_text(*bits)) : "",
-                     checkpoint.codec());
+  const std::set<std::string_view> formats = formats_of(checkpoint);
+  return fmt::format(
+      "packed, {}codec {}{}",
+      bits ? fmt::format("experts in slices of {} bits, ", codec::slice_bits_text(*bits)) : "",
+      checkpoint.codec(),
+      formats.empty() ? "" : fmt::format(", matrices in {} as they were", fmt::join(formats, ", ")));
 }
 
 std::vector<std::string> table_row(std::string_view name, const Tally& tally) {

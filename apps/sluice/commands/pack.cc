@@ -1,4 +1,4 @@
-// `sluice pack`: turns a model directory into a packed store.
+// `sluice pack`: turns a model directory or a GGUF file into a packed store.
 #include "store/pack/pack.h"
 #include "base/duration.h"
 
@@ -32,8 +32,10 @@
 #include "model/pack_plan.h"
 #include "report/progress.h"
 #include "store/source/directory_checkpoint.h"
+#include "store/source/gguf.h"
 #include "store/source/open_checkpoint.h"
 #include "store/source/source_directory.h"
+#include "store/source/source_weights.h"
 #include "store/source/store_checkpoint.h"
 #include "streams/interrupt.h"
 #include "streams/standard_error.h"
@@ -46,7 +48,7 @@ namespace {
 
 struct Options {
   CommonFlags common;
-  std::string model, output, codec{codec::kNativeCodec};
+  std::string model, output, codec;  // of an empty codec the default is meant
   std::optional<std::int64_t> chunks;
   std::optional<int> level;
   std::vector<std::string> exclude;
@@ -81,6 +83,44 @@ void check_codec(const std::string& codec, std::optional<int> level) {
         .found(std::to_string(*level))
         .fix("leave " + Setting::kLevel + " out, or choose such a codec");
   }
+}
+
+// Opens what is to be packed. Files that are left out are no part of it.
+std::unique_ptr<store::Checkpoint> open_source(const Options& options) {
+  if (store::looks_like_gguf(options.model)) {
+    store::check_no_patterns(options.exclude);
+    return store::open_checkpoint(options.model);
+  }
+  auto checkpoint = store::open_directory(options.model, options.exclude);
+  if (!checkpoint->find_file("config.json") &&
+      std::filesystem::is_regular_file(options.model + "/config.json"))
+    throw Error(ErrorKind::kUsage, "a store without the model's config.json could not be run")
+        .in(Setting::kExclude)
+        .expected("patterns that keep config.json")
+        .found("patterns that leave it out")
+        .fix("let them keep config.json");
+  return checkpoint;
+}
+
+// What a codec would not do: it compresses BF16 words, which some models in blocks do not have.
+void check_codec_has_use(const Options& options, const store::Checkpoint& checkpoint) {
+  const bool named = (!options.codec.empty() && options.codec != "none") || options.level || options.chunks;
+  if (!named) return;
+  const store::TensorInfo* in_blocks = nullptr;
+  for (const store::TensorInfo& tensor : checkpoint.tensors()) {
+    if (tensor.format != nullptr && !tensor.format->words)
+      in_blocks = &tensor;
+    else if (tensor.dtype == DType::kBF16)
+      return;
+  }
+  if (in_blocks == nullptr) return;
+  throw Error(ErrorKind::kUsage, "a codec would compress nothing of this model")
+      .in(!options.codec.empty() ? Setting::kCodec
+          : options.level        ? Setting::kLevel
+                                 : Setting::kChunks)
+      .expected("words of BF16, which alone are compressed")
+      .found(fmt::format("none: tensor \"{}\" is {}", shown_text(in_blocks->name), in_blocks->format->name))
+      .fix("leave it out: the matrices are stored as they are");
 }
 
 store::DenseRounding parse_dense(const std::string& text, bool sliced) {
@@ -123,7 +163,7 @@ void pack(const Options& options) {
   const auto start = std::chrono::steady_clock::now();
   store::check_not_packed(options.model);
   store::PackOptions pack;
-  pack.codec = options.codec;
+  pack.codec = options.codec.empty() ? std::string(codec::kNativeCodec) : options.codec;
   pack.level = options.level;
   if (options.chunks) pack.chunks = codec::check_chunk_count(*options.chunks, Setting::kChunks);
   check_codec(pack.codec, pack.level);  // checked before the model is read
@@ -142,16 +182,10 @@ void pack(const Options& options) {
   pack.interrupted = interrupted;
 
   check_model_name(options.model);
-  store::check_patterns(options.model, options.exclude);
+  if (!store::looks_like_gguf(options.model)) store::check_patterns(options.model, options.exclude);
   check_new_directory(options.output);
-  const auto checkpoint = store::open_directory(options.model, options.exclude);
-  if (!checkpoint->find_file("config.json") &&
-      std::filesystem::is_regular_file(options.model + "/config.json"))
-    throw Error(ErrorKind::kUsage, "a store without the model's config.json could not be run")
-        .in(Setting::kExclude)
-        .expected("patterns that keep config.json")
-        .found("patterns that leave it out")
-        .fix("let them keep config.json");
+  const auto checkpoint = open_source(options);
+  check_codec_has_use(options, *checkpoint);
   if (options.common.json || !options.common.quiet) check_output();
   const store::PackPlan plan = model::pack_plan(*checkpoint);
   const WorkMemory memory(options.common.memory, "pack");  // the model's tables exist by now
@@ -167,17 +201,14 @@ void pack(const Options& options) {
     pack.on_progress = [&](const store::PackProgress& now) { progress.update(now.done, now.total); };
     result = store::pack(options.model, options.output, plan, pack);
   }
-  const store::Family family = pack.slices               ? store::Family::kSliced
-                               : options.codec == "none" ? store::Family::kRaw
-                                                         : store::Family::kSplit;
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const double ratio = result.source_bytes == 0 ? 1.0
                                                 : static_cast<double>(result.stored_bytes) /
                                                       static_cast<double>(result.source_bytes);
   if (options.common.json) {
     std::cout << Json{{"path", options.output},
-                      {"family", store::family_name(family)},
-                      {"codec", options.codec},
+                      {"family", store::family_name(result.family)},
+                      {"codec", result.codec},
                       {"slices", pack.slices ? Json(options.slices) : Json()},
                       {"experts", result.experts},
                       {"tensors", result.tensors},
@@ -202,17 +233,17 @@ void pack(const Options& options) {
 }  // namespace
 
 void add_pack(Command& app) {
-  Command* command =
-      app.add_command("pack", "Pack a model directory into a store that is fetched expert by expert");
+  Command* command = app.add_command("pack", "Pack a model into a store that is fetched expert by expert");
   auto options = std::make_shared<Options>();
   add_model_argument(*command, "MODEL", options->model, options->common,
-                     "Hugging Face directory, or a name that sluice list shows");
+                     "Hugging Face directory, GGUF file (the first of its parts), or a name that sluice list "
+                     "shows");
   command->add_option(Setting::kOutput, &options->output, "The store to make, NAME.sluice; must not exist")
       ->required();
-  command
-      ->add_option(Setting::kCodec, &options->codec,
-                   fmt::format("How exponents are compressed: {}", fmt::join(codec_names(), ", ")))
-      ->show_default();
+  command->add_option(Setting::kCodec, &options->codec,
+                      fmt::format("How exponents of BF16 words are compressed: {}; default: {}. Matrices in "
+                                  "blocks are stored as they are",
+                                  fmt::join(codec_names(), ", "), codec::kNativeCodec));
   command
       ->add_option(Setting::kChunks, &options->chunks,
                    fmt::format("Exponent chunks of an expert's matrix, 1 to 256; default: {}",
@@ -246,6 +277,7 @@ void add_pack(Command& app) {
       "one while the model runs, and take no memory.\n"
       "Examples:\n"
       "  sluice pack Qwen1.5-MoE-A2.7B -o qwen.sluice\n"
+      "  sluice pack Qwen3-30B-A3B-Q4_K_M.gguf -o qwen3.sluice\n"
       "  sluice pack Mixtral-8x7B -o mixtral.sluice --exclude 'consolidated*' --codec lz4\n"
       "  sluice pack DeepSeek-V2-Lite -o lite84.sluice --slices 8/4 --dense int8");
   command->callback([options] {

@@ -44,6 +44,7 @@ void quantise(const Options& options) {
   const codec::QuantiserVariant& variant = codec::find_quantiser_variant(options.quantiser);
   const codec::SliceBits bits = slice_bits_flag(options.slices);
   check_model_name(options.model);
+  store::check_not_gguf(options.model);
   store::check_not_packed(options.model);
   check_new_directory(options.output);
   const auto checkpoint = store::open_directory(options.model);

@@ -178,7 +178,10 @@ engine::EngineOptions trained_options(const Options& options) {
 // Settings of the measurements on a model; empty for `none`.
 std::optional<reproduce::TrainedSettings> trained_settings(const Options& options,
                                                            const std::string& output) {
-  if (options.model != kNone && is_there(options.model)) store::check_not_packed(options.model);
+  if (options.model != kNone && is_there(options.model)) {
+    store::check_not_gguf(options.model);
+    store::check_not_packed(options.model);
+  }
   std::optional<std::string> text = text_of(options, "measure quality on");
   if (!text) return std::nullopt;
   reproduce::TrainedSettings settings;

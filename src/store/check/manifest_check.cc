@@ -35,6 +35,7 @@ class ManifestCheck {
 
   void check_sources() const {
     Bytes headers = 0;
+    const bool gguf = m_.first_gguf() != nullptr;
     for (std::size_t i = 0; i < m_.sources.size(); ++i) {
       const StoredSource& source = m_.sources[i];
       if (!is_safe_relative_path(source.path))
@@ -43,11 +44,12 @@ class ManifestCheck {
         throw error("source files are not in order").found(source.path);
       if (!source.weights) continue;
       if (source.header.offset != headers || source.header.length > source.size ||
-          source.header.length > 2 * kGiB) {
+          source.header.length > kMaxRestBytes) {
         throw error(fmt::format("illegal header extent of \"{}\"", source.path))
             .found(fmt::format("[{}, {}]", source.header.offset, source.header.length));
       }
       headers += source.header.length;
+      if (source.gguf != gguf) throw error("weight files are of two kinds").found(source.path);
     }
     for (std::size_t i = 0; i < m_.empty_directories.size(); ++i) {
       const std::string& path = m_.empty_directories[i];
@@ -94,7 +96,8 @@ class ManifestCheck {
       if (place.source >= m_.sources.size() || !m_.sources[place.source].weights)
         throw error("a tensor lies in no weight file").found(info.name);
     }
-    // Back to back from the end of the header to the end of the file (section 2.1).
+    // In a safetensors file back to back from the end of the header to the end of the file; in a GGUF file
+    // ascending, and what is between them has the size of its extent in headers.bin (section 2.1).
     std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
       return std::tie(m_.places[a].source, m_.places[a].offset, bytes_[a]) <
              std::tie(m_.places[b].source, m_.places[b].offset, bytes_[b]);
@@ -103,20 +106,23 @@ class ManifestCheck {
     for (std::size_t s = 0; s < m_.sources.size(); ++s) {
       const StoredSource& source = m_.sources[s];
       if (!source.weights) continue;
-      Bytes at = source.header.length;
+      Bytes at = source.gguf ? 0 : source.header.length, covered = source.header.length;
       for (; next < order.size() && m_.places[order[next]].source == s; ++next) {
-        if (m_.places[order[next]].offset != at || bytes_[order[next]] > source.size - at) {
+        const Bytes offset = m_.places[order[next]].offset, length = bytes_[order[next]];
+        const bool fits = source.gguf ? offset >= at && offset <= source.size : offset == at;
+        if (!fits || length > source.size - offset) {
           throw error(fmt::format("tensor \"{}\" is not where it belongs in {}", m_.tensors[order[next]].name,
                                   source.path))
-              .expected(fmt::format("offset {}", at))
-              .found(fmt::format("{}", m_.places[order[next]].offset));
+              .expected(fmt::format("offset {}{}", at, source.gguf ? " or more" : ""))
+              .found(fmt::format("{}", offset));
         }
-        at += bytes_[order[next]];
+        at = offset + length;
+        covered += length;
       }
-      if (at != source.size)
+      if (covered != source.size)
         throw error(fmt::format("the tensors do not fill {}", source.path))
             .expected(fmt::format("{} bytes", source.size))
-            .found(fmt::format("{}", at));
+            .found(fmt::format("{}", covered));
     }
   }
 
@@ -279,6 +285,32 @@ std::string expert_file_name(std::size_t number) { return fmt::format("experts-{
 
 bool Manifest::has_formats() const {
   return std::ranges::any_of(pieces, [](const PieceEntry& piece) { return piece.format != nullptr; });
+}
+
+const StoredSource* Manifest::first_gguf() const {
+  const auto found = std::ranges::find(sources, true, &StoredSource::gguf);
+  return found == sources.end() ? nullptr : &*found;
+}
+
+std::vector<Region> rest_of(const Manifest& manifest, std::size_t source) {
+  std::vector<Region> tensors;
+  for (std::size_t i = 0; i < manifest.tensors.size(); ++i)
+    if (manifest.places[i].source == source)
+      tensors.push_back(
+          {manifest.places[i].offset, manifest.tensors[i].bytes_of(manifest.tensors[i].elements())});
+  std::ranges::sort(tensors, {},
+                    [](const Region& tensor) { return std::pair(tensor.offset, tensor.length); });
+  std::vector<Region> rest;
+  Bytes at = 0;
+  const auto add_up_to = [&](Bytes end) {
+    if (end > at) rest.push_back({at, end - at});
+  };
+  for (const Region& tensor : tensors) {
+    add_up_to(tensor.offset);
+    at = tensor.end();
+  }
+  add_up_to(manifest.sources[source].size);
+  return rest;
 }
 
 Bytes Manifest::headers_bytes() const {

@@ -28,6 +28,8 @@
 #include "store/pack/restore.h"
 #include "store/piece_encoding.h"
 #include "store/sidecar/sidecar.h"
+#include "store/source/gguf.h"
+#include "store/source/gguf_weights.h"
 #include "store/source/safetensors.h"
 #include "store/source/source_directory.h"
 #include "store/source/store_checkpoint.h"
@@ -418,24 +420,10 @@ class Verifier {
       for (std::size_t s = 0; s < manifest_.sources.size(); ++s) {
         const StoredSource& source = manifest_.sources[s];
         if (!source.weights) continue;
-        std::string head(static_cast<std::size_t>(source.header.length), '\0');
-        file.read_at(source.header.offset, std::as_writable_bytes(std::span(head.data(), head.size())));
-        const SafetensorsHeader header = parse_safetensors(head, source.size, source.path);
-        described += header.tensors.size();
-        for (const SafetensorsTensor& tensor : header.tensors) {
-          const auto at = std::lower_bound(
-              manifest_.tensors.begin(), manifest_.tensors.end(), tensor.info.name,
-              [](const TensorInfo& info, const std::string& name) { return info.name < name; });
-          const bool same = at != manifest_.tensors.end() && at->name == tensor.info.name &&
-                            at->dtype == tensor.info.dtype && at->shape == tensor.info.shape;
-          const auto index = static_cast<std::size_t>(at - manifest_.tensors.begin());
-          if (!same || manifest_.places[index].source != s ||
-              manifest_.places[index].offset != tensor.offset) {
-            add_damage(kManifestName, 0, "the manifest and the headers do not say the same of a tensor",
-                       fmt::format("tensor \"{}\" as in the header of {}", tensor.info.name, source.path),
-                       same ? "another place in it" : "no such tensor, or another dtype or shape");
-          }
-        }
+        const std::vector<DescribedTensor> tensors =
+            source.gguf ? described_by_gguf(file, source) : described_by_safetensors(file, source);
+        described += tensors.size();
+        for (const DescribedTensor& tensor : tensors) compare(tensor, s);
       }
       if (described != manifest_.tensors.size()) {
         add_damage(kManifestName, 0, "the manifest lists other tensors than the headers",
@@ -444,6 +432,44 @@ class Verifier {
     } catch (const Error& error) {
       add(kHeadersName, error);
     }
+  }
+
+  // A tensor as the header of its file describes it.
+  struct DescribedTensor {
+    TensorInfo info;
+    Bytes offset = 0;
+  };
+
+  static std::vector<DescribedTensor> described_by_safetensors(const InputFile& file,
+                                                               const StoredSource& source) {
+    std::string head(static_cast<std::size_t>(source.header.length), '\0');
+    file.read_at(source.header.offset, std::as_writable_bytes(std::span(head.data(), head.size())));
+    std::vector<DescribedTensor> tensors;
+    for (SafetensorsTensor& tensor : parse_safetensors(head, source.size, source.path).tensors)
+      tensors.push_back({std::move(tensor.info), tensor.offset});
+    return tensors;
+  }
+
+  static std::vector<DescribedTensor> described_by_gguf(const InputFile& file, const StoredSource& source) {
+    std::vector<DescribedTensor> tensors;
+    for (const GgufTensor& tensor : read_gguf(gguf_head(file, source)).tensors)
+      tensors.push_back({stored_tensor(tensor), tensor.offset});
+    return tensors;
+  }
+
+  void compare(const DescribedTensor& tensor, std::size_t source) {
+    const auto at =
+        std::lower_bound(manifest_.tensors.begin(), manifest_.tensors.end(), tensor.info.name,
+                         [](const TensorInfo& info, const std::string& name) { return info.name < name; });
+    const bool same = at != manifest_.tensors.end() && at->name == tensor.info.name &&
+                      at->dtype == tensor.info.dtype && at->shape == tensor.info.shape;
+    const auto index = static_cast<std::size_t>(at - manifest_.tensors.begin());
+    if (same && manifest_.places[index].source == source && manifest_.places[index].offset == tensor.offset)
+      return;
+    add_damage(
+        kManifestName, 0, "the manifest and the headers do not say the same of a tensor",
+        fmt::format("tensor \"{}\" as in the header of {}", tensor.info.name, manifest_.sources[source].path),
+        same ? "another place in it" : "no such tensor, or another dtype or shape");
   }
 
   // ---- The source files

@@ -139,15 +139,15 @@ class Packer {
 
   void pack_weights() {
     std::vector<SourceHasher::Input> inputs;
-    for (std::size_t i = 0; i < job_.weights.files.size(); ++i) {
-      const WeightFile& file = job_.weights.files[i];
+    for (std::size_t i = 0; i < job_.source.weights.files.size(); ++i) {
+      const WeightFile& file = job_.source.weights.files[i];
       const std::string path = job_.source_path(file.relative);
       source_files_.push_back(InputFile::open(path));
       inputs.push_back({path, file.size, !source_of(i).sha256.empty()});
     }
     hasher_ = std::make_unique<SourceHasher>(std::move(inputs));
 
-    PackSlices slices(job_.weights, job_.units, job_.coding, next_unit_);
+    PackSlices slices(job_.source.weights, job_.units, job_.coding, next_unit_);
     Pipeline<CodedSlice> pipeline;
     pipeline.threads = coding_threads(job_);
     pipeline.memory_limit = options_.memory;
@@ -231,6 +231,8 @@ class Packer {
     std::vector<std::string> names = {std::string(kManifestName), std::string(kJournalName),
                                       std::string(kHeadersName), std::string(kFilesDirectory)};
     PackResult result;
+    result.family = ordered.family();
+    result.codec = ordered.codec.name;
     result.stored_bytes = text.size() + ordered.headers_bytes();
     for (const DataFile& file : ordered.data_files) {
       names.push_back(file.name);

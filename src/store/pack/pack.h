@@ -1,4 +1,4 @@
-// Makes a packed store (docs/store-format.md) from a model directory.
+// Makes a packed store (docs/store-format.md) from a model directory or a GGUF file.
 #pragma once
 
 #include <chrono>
@@ -54,7 +54,7 @@ struct PackOptions {
   std::optional<codec::SliceBits> slices;
   DenseRounding dense = DenseRounding::kExact;  // kInt8 only with slices
   unsigned chunks = 4;                          // exponent chunks of an expert's matrix, 1 to 256
-  std::vector<std::string> exclude;             // globs, see scan_directory
+  std::vector<std::string> exclude;             // globs, see scan_directory; none for a GGUF file
   unsigned threads = 0;                         // threads that compress; 0: one for every CPU
   Isa isa = best_isa();                         // for splitting words
   // For the pieces in the pipeline. As much again may be taken by what the threads code with, fewer of them
@@ -81,6 +81,8 @@ struct PackOptions {
 };
 
 struct PackResult {
+  Family family = Family::kRaw;
+  std::string codec;        // "none" also where a codec would compress nothing of a model in blocks
   Bytes source_bytes = 0;   // all files
   Bytes stored_bytes = 0;   // all files, manifest included
   Bytes resumed_bytes = 0;  // bytes of the source taken over from an interrupted run
@@ -88,15 +90,16 @@ struct PackResult {
   std::uint64_t tensors = 0;
 };
 
-// Packs the directory `source` into `target`, which must not exist; its parent must. Until it is done the
-// store is called `target`.partial; when a partial store of the same source and options exists, packing
-// continues where it was interrupted. The bytes do not depend on threads, memory or interruptions.
+// Packs `source`, a directory or the first file of a GGUF model, into `target`, which must not exist; its
+// parent must. Until it is done the store is called `target`.partial; when a partial store of the same source
+// and options exists, packing continues where it was interrupted. The bytes do not depend on threads, memory
+// or interruptions. Matrices in formats of their own are stored as they are.
 //
 // Errors leave the partial store, so that packing can resume: (kIo) for a full disk and the like,
 // (kInterrupted) when interrupted() says so. (kInvalid): the target exists, another pack works on it, the
 // source has changed since, the options differ from those of the partial store, or the plan does not fit the
 // source. (kCorrupt): another program has cut or removed files of the partial store. (kUsage),
-// (kUnsupported): codec, level or chunks; experts that cannot be sliced.
+// (kUnsupported): codec, level or chunks; experts that cannot be sliced; what read_source() refuses.
 PackResult pack(const std::string& source, const std::string& target, const PackPlan& plan,
                 const PackOptions& options);
 

@@ -69,13 +69,13 @@ void code_exponents(const PackJob& job, CodedSlice& slice, const StopRequest& st
 void quantise(const PackJob& job, CodedSlice& slice) {
   const PackUnit& unit = job.units[slice.unit];
   const UnitPiece& piece = unit.pieces[slice.piece];
-  const TensorInfo& tensor = job.weights.tensors[piece.tensor];
+  const TensorInfo& tensor = job.source.weights.tensors[piece.tensor];
   try {
     slice.strips = {*matrix_of(job.manifest, job.coding_of(unit, piece)).format, slice.matrix, tensor.dtype,
                     words_of(slice), piece.first / slice.matrix.columns + slice.first * codec::kStripRows};
   } catch (Error& error) {
     throw error.in(fmt::format("{}, tensor \"{}\", {}",
-                               job.source_path(job.weights.files[slice.file].relative), tensor.name,
+                               job.source_path(job.source.weights.files[slice.file].relative), tensor.name,
                                error.where()));
   }
   slice.words.reset();
@@ -108,9 +108,9 @@ void code_slice(const PackJob& job, CodedSlice& slice, const StopRequest& stop) 
 }
 
 void begin_unit(const PackJob& job, const PackUnit& unit, UnitWriter& writer) {
-  std::vector<PieceEntry> pieces;
+  std::vector<UnitWriter::Planned> pieces;
   pieces.reserve(unit.pieces.size());
-  for (const UnitPiece& piece : unit.pieces) pieces.push_back(job.coding_of(unit, piece));
+  for (const UnitPiece& piece : unit.pieces) pieces.push_back({job.coding_of(unit, piece), piece.ranges()});
   if (unit.is_expert)
     writer.begin_expert(unit.layer, unit.index, pieces);
   else
@@ -123,9 +123,13 @@ void put_slice(const PackJob& job, const CodedSlice& slice, UnitWriter& writer) 
                      slice.chunk, slice.chunk_xxh3);
   } else if (slice.is_quantised()) {
     writer.put_quantised(slice.piece, slice.strips.parts());
+  } else if (slice.encoding == Encoding::kFormat) {
+    const TensorRange& range = job.units[slice.unit].pieces[slice.piece].ranges()[slice.plane];
+    writer.put_plane(slice.piece, slice.plane, job.source.weights.tensors[range.tensor].bytes_of(slice.first),
+                     words_of(slice));
   } else if (slice.length > 0) {
     const std::uint32_t tensor = job.units[slice.unit].pieces[slice.piece].tensor;
-    writer.put_raw(slice.piece, job.weights.tensors[tensor].bytes_of(slice.first), words_of(slice));
+    writer.put_raw(slice.piece, job.source.weights.tensors[tensor].bytes_of(slice.first), words_of(slice));
   }
 }
 

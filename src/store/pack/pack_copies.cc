@@ -14,7 +14,6 @@
 #include "base/files/file.h"
 #include "base/hash.h"
 #include "store/format.h"
-#include "store/source/safetensors.h"
 
 namespace sluice::store {
 namespace {
@@ -57,13 +56,24 @@ std::string copy_file(const InputFile& in, const std::string& to, const std::str
 
 void copy_headers(const PackJob& job, const PartialDirectory& partial, Manifest& manifest) {
   OutputFile out = create_afresh(partial.file(kHeadersName));
-  for (std::size_t i = 0; i < job.weights.files.size(); ++i) {
-    const std::string head =
-        read_safetensors_head(InputFile::open(job.source_path(job.weights.files[i].relative)));
+  const auto buffer = std::make_unique_for_overwrite<std::byte[]>(kMiB);
+  for (std::size_t i = 0; i < job.source.weights.files.size(); ++i) {
+    const InputFile in = InputFile::open(job.source_path(job.source.weights.files[i].relative));
     StoredSource& source = manifest.sources[job.source_of_file[i]];
-    source.header = {out.size(), head.size()};
-    source.header_xxh3 = xxh3(std::as_bytes(std::span(head.data(), head.size())));
-    out.write(std::string_view(head));
+    source.header = {out.size(), 0};
+    Xxh3Stream sum;
+    for (const Region& rest : rest_of(manifest, job.source_of_file[i])) {
+      for (Bytes at = rest.offset; at < rest.end();) {
+        const std::span<std::byte> bytes(buffer.get(),
+                                         static_cast<std::size_t>(std::min<Bytes>(kMiB, rest.end() - at)));
+        in.read_at(at, bytes);
+        sum.update(bytes);
+        out.write(bytes);
+        at += bytes.size();
+      }
+      source.header.length += rest.length;
+    }
+    source.header_xxh3 = sum.digest();
   }
   out.close();
 }

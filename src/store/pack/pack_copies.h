@@ -1,5 +1,5 @@
-// Copies what a pack takes over unchanged from its source: the headers of the weight files, and all other
-// files.
+// Copies what a pack takes over unchanged from its source: what of the weight files belongs to no tensor, and
+// all other files.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@
 
 namespace sluice::store {
 
-// Writes headers.bin, and the place of each header in it into `manifest`.
+// Writes headers.bin, and the place of each file's bytes in it into `manifest`.
 void copy_headers(const PackJob& job, const PartialDirectory& partial, Manifest& manifest);
 
 // Copies the files for which `manifest` has no SHA-256 into files/, durably, with a journal record for each.

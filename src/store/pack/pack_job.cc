@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/setting.h"
 #include "codec/exponents/plane_decoder.h"
+#include "store/piece_encoding.h"
 #include "store/tensor_list.h"
 
 namespace sluice::store {
@@ -25,12 +26,12 @@ std::unique_ptr<const codec::ExponentCodec> make_codec(const PackOptions& option
   return nullptr;
 }
 
-std::vector<std::uint32_t> exact_tensors(const Weights& weights, const PackPlan& plan,
-                                         const std::string& path) {
+std::vector<std::uint32_t> exact_tensors(const SourceWeights& source, const PackPlan& plan) {
+  const ReadTensors& read = source.tensors;
   std::vector<std::uint32_t> indices;
   for (const std::string& name : plan.exact) {
-    const TensorInfo& tensor = checked_tensor(weights.tensors, {name, 0, 0}, path);
-    indices.push_back(static_cast<std::uint32_t>(&tensor - weights.tensors.data()));
+    const TensorInfo& tensor = checked_tensor(read.tensors, {name, 0, 0}, source.directory.path);
+    indices.push_back(read.planes[static_cast<std::size_t>(&tensor - read.tensors.data())][0]);
   }
   std::sort(indices.begin(), indices.end());
   return indices;
@@ -40,10 +41,38 @@ Planes planes_of(const codec::ExponentCodec* codec) {
   return codec == nullptr ? Planes::kTiled : codec->name() == "none" ? Planes::kNone : Planes::kFlat;
 }
 
+// What is rounded must be words.
+void check_words(const SourceWeights& source) {
+  for (const TensorInfo& tensor : source.tensors.tensors)
+    if (tensor.format != nullptr && !tensor.format->words)
+      throw Error(ErrorKind::kUnsupported, "a model with matrices in blocks cannot be stored in slices")
+          .in(fmt::format("{}, tensor \"{}\"", source.directory.path, tensor.name))
+          .expected("words of BF16, F16 or F32")
+          .found(tensor.format->name)
+          .fix("leave " + Setting::kSlices + " out");
+}
+
+// A codec that would compress nothing of a model with matrices in formats is none.
+Coding choose_coding(const PackJob& job, const PackPlan& plan) {
+  const PackOptions& options = job.options;
+  if (options.slices) check_words(job.source);
+  Coding coding{planes_of(job.codec.get()),     options.chunks, options.least_split_dense,
+                options.keep_columns,           options.slices, options.dense,
+                exact_tensors(job.source, plan)};
+  bool formats = false, split = false;
+  for (const PackUnit& unit : job.units)
+    for (const UnitPiece& piece : unit.pieces) {
+      formats |= piece.format != nullptr;
+      split |= encoding_of(coding_of(job.source.weights, unit, piece, coding)).runs == Runs::kExponents;
+    }
+  if (formats && !split) coding.planes = Planes::kNone;
+  return coding;
+}
+
 CodecChoice codec_choice(const PackJob& job) {
   CodecChoice choice;
-  choice.name = job.options.codec;
   if (job.coding.planes == Planes::kNone) return choice;
+  choice.name = job.options.codec;
   choice.level = job.codec == nullptr ? 0 : static_cast<std::uint64_t>(job.codec->level());
   choice.chunks = job.options.chunks;
   return choice;
@@ -65,15 +94,15 @@ std::string options_text(const PackOptions& options, const CodecChoice& codec) {
 // Fills in the sources of the manifest, and where the tensors lie in them.
 void list_sources(PackJob& job) {
   Manifest& manifest = job.manifest;
-  for (const SourceFile& file : job.directory.files) {
+  for (const SourceFile& file : job.source.directory.files) {
     StoredSource stored;
     stored.path = file.relative;
     stored.size = file.size;
     manifest.sources.push_back(stored);
     job.source_bytes += file.size;
   }
-  for (const WeightFile& file : job.weights.files) {
-    const SourceFile* found = job.directory.find(file.relative);
+  for (const WeightFile& file : job.source.weights.files) {
+    const SourceFile* found = job.source.directory.find(file.relative);
     if (found == nullptr || found->size != file.size) {
       throw Error(ErrorKind::kInvalid, "the source changes while it is packed")
           .in(job.source_path(file.relative))
@@ -81,54 +110,67 @@ void list_sources(PackJob& job) {
           .found(found == nullptr ? "no file any more" : fmt::format("{} bytes", found->size))
           .fix("pack it again once nothing writes to it");
     }
-    job.source_of_file.push_back(static_cast<std::size_t>(found - job.directory.files.data()));
-    manifest.sources[job.source_of_file.back()].weights = true;
+    job.source_of_file.push_back(static_cast<std::size_t>(found - job.source.directory.files.data()));
+    StoredSource& stored = manifest.sources[job.source_of_file.back()];
+    stored.weights = true;
+    stored.gguf = job.source.gguf;
   }
-  for (const TensorPlace& place : job.weights.places)
+  for (const TensorPlace& place : job.source.weights.places)
     manifest.places.push_back({static_cast<std::uint32_t>(job.source_of_file[place.file]), place.offset});
+}
+
+// A store keeps these bytes beside its manifest, for readers to take at once.
+void check_rest(const PackJob& job) {
+  for (std::size_t i = 0; i < job.manifest.sources.size(); ++i) {
+    if (!job.manifest.sources[i].gguf) continue;
+    Bytes bytes = 0;
+    for (const Region& rest : rest_of(job.manifest, i)) bytes += rest.length;
+    if (bytes <= kMaxRestBytes) continue;
+    throw Error(ErrorKind::kUnsupported, "much of the file belongs to no tensor")
+        .in(job.source_path(job.manifest.sources[i].path))
+        .expected(fmt::format("at most {} bytes", kMaxRestBytes))
+        .found(fmt::format("{}", bytes))
+        .fix("run the file as it is");
+  }
 }
 
 }  // namespace
 
-PackJob::PackJob(const std::string& source, const PackPlan& plan, const PackOptions& pack_options)
+PackJob::PackJob(const std::string& path, const PackPlan& plan, const PackOptions& pack_options)
     : options(pack_options),
       codec(make_codec(options)),
-      directory(scan_directory(source, options.exclude, Depth::kTree)),
-      weights(read_weights(directory.path, select_weights(directory, OtherWeights::kRefuse))),
-      coding{planes_of(codec.get()),
-             options.chunks,
-             options.least_split_dense,
-             options.keep_columns,
-             options.slices,
-             options.dense,
-             exact_tensors(weights, plan, directory.path)},
-      units(make_units(weights, plan, directory.path)),
-      file_starts(file_positions(weights)) {
+      source(read_source(path, options.exclude)),
+      units(make_units(source, plan, source.directory.path)),
+      coding(choose_coding(*this, plan)),
+      file_starts(file_positions(source.weights)) {
   manifest.architecture = plan.architecture;
   manifest.codec = codec_choice(*this);
   manifest.slices = options.slices;
-  manifest.tensors = weights.tensors;
-  manifest.empty_directories = directory.empty_directories;
+  manifest.tensors = source.weights.tensors;
+  manifest.empty_directories = source.directory.empty_directories;
   list_sources(*this);
-  identity.source = &directory;
+  check_rest(*this);
+  identity.source = &source.directory;
   identity.options = options_text(options, manifest.codec);
-  identity.plan = hex64(fingerprint(weights, units, plan.architecture));
+  identity.plan = hex64(fingerprint(source.weights, units, plan.architecture));
   for (const StoredSource& stored : manifest.sources) identity.weights.push_back(stored.weights);
 }
 
 PieceEntry PackJob::coding_of(const PackUnit& unit, const UnitPiece& piece) const {
-  return store::coding_of(weights, unit, piece, coding);
+  return store::coding_of(source.weights, unit, piece, coding);
 }
 
 Bytes PackJob::unit_bytes(const PackUnit& unit) const {
   Bytes bytes = 0;
-  for (const UnitPiece& piece : unit.pieces) bytes += weights.tensors[piece.tensor].bytes_of(piece.count);
+  for (const UnitPiece& piece : unit.pieces)
+    for (const TensorRange& range : piece.ranges())
+      bytes += source.weights.tensors[range.tensor].bytes_of(range.count);
   return bytes;
 }
 
 void check_source_unchanged(const PackJob& job, const std::string& partial) {
-  const SourceDirectory now = scan_directory(job.directory.path, job.options.exclude, Depth::kTree);
-  for (const SourceFile& file : job.directory.files) {
+  const SourceDirectory now = list_again(job.source, job.options.exclude);
+  for (const SourceFile& file : job.source.directory.files) {
     const SourceFile* same = now.find(file.relative);
     if (same == nullptr || !same_version(*same, file)) {
       throw Error(ErrorKind::kInvalid, "the file changed while it was packed")

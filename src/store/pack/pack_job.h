@@ -13,32 +13,30 @@
 #include "store/pack/pack_identity.h"
 #include "store/pack/pack_slices.h"
 #include "store/pack/pack_units.h"
-#include "store/source/source_directory.h"
-#include "store/source/weight_files.h"
+#include "store/source/source_weights.h"
 
 namespace sluice::store {
 
 // Thread-compatible; constant once made. `options` must outlive it.
 struct PackJob {
   // Errors as pack(), for the options, the source and the plan.
-  PackJob(const std::string& source, const PackPlan& plan, const PackOptions& options);
+  PackJob(const std::string& path, const PackPlan& plan, const PackOptions& options);
   PackJob(const PackJob&) = delete;  // `identity` points into it
   PackJob& operator=(const PackJob&) = delete;
 
   PieceEntry coding_of(const PackUnit& unit, const UnitPiece& piece) const;
   Bytes unit_bytes(const PackUnit& unit) const;  // bytes in the source
   std::string source_path(std::string_view relative) const {
-    return directory.path + "/" + std::string(relative);
+    return source.directory.path + "/" + std::string(relative);
   }
 
   const PackOptions& options;
   const std::unique_ptr<const codec::ExponentCodec> codec;  // null: native
-  const SourceDirectory directory;
-  const Weights weights;
-  const Coding coding;
+  const SourceWeights source;
   const std::vector<PackUnit> units;
+  const Coding coding;
   const std::vector<Bytes> file_starts;     // file_positions()
-  std::vector<std::size_t> source_of_file;  // weights.files[i] → manifest.sources
+  std::vector<std::size_t> source_of_file;  // source.weights.files[i] → manifest.sources
   Manifest manifest;                        // everything except what depends on the bytes
   PackIdentity identity;
   Bytes source_bytes = 0;  // of all files

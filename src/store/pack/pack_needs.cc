@@ -59,7 +59,7 @@ Bytes least_space(const PackJob& job, const Manifest& manifest, std::size_t next
 }
 
 Bytes least_memory(const PackJob& job) {
-  PackSlices slices(job.weights, job.units, job.coding, 0);
+  PackSlices slices(job.source.weights, job.units, job.coding, 0);
   Bytes most = 0;
   for (CodedSlice slice; slices.next(slice);) most = std::max(most, slice.memory());
   return std::max(most, SourceHasher::kMemory + context_bytes(job) + waiting_bytes(job));

@@ -10,6 +10,7 @@
 #include "base/files/file.h"
 #include "store/format.h"
 #include "store/json_reader.h"
+#include "store/piece_encoding.h"
 
 namespace sluice::store {
 namespace {
@@ -75,11 +76,19 @@ class Records {
                       manifest_.pieces.size() - first_piece == unit.pieces.size() &&
                       std::equal(unit.pieces.begin(), unit.pieces.end(),
                                  manifest_.pieces.begin() + static_cast<std::ptrdiff_t>(first_piece),
-                                 [](const UnitPiece& a, const PieceEntry& b) {
-                                   return a.tensor == b.tensor && a.first == b.first && a.count == b.count;
-                                 });
+                                 [&](const UnitPiece& a, const PieceEntry& b) { return is_piece(a, b); });
     if (!same) throw wrong();
     start_.done_bytes += job_.unit_bytes(unit);
+  }
+
+  bool is_piece(const UnitPiece& wanted, const PieceEntry& found) const {
+    if (wanted != TensorRange{found.tensor, found.first, found.count} || wanted.format != found.format)
+      return false;
+    if (wanted.format == nullptr) return true;
+    const std::span<const StoredChunk> planes = runs_of(manifest_, found);
+    return std::ranges::equal(wanted.ranges(), planes, [](const TensorRange& a, const StoredChunk& b) {
+      return a == TensorRange{b.tensor, b.first, b.count};
+    });
   }
 
   const PackJob& job_;

@@ -30,6 +30,11 @@ PieceEntry coding_of(const Weights& weights, const PackUnit& unit, const UnitPie
                       .encoding = encoding,
                       .tiles = shape};
   };
+  if (piece.format != nullptr) {
+    PieceEntry in_format = entry(Encoding::kFormat, {piece.shape.rows, piece.shape.columns});
+    in_format.format = piece.format;
+    return in_format;
+  }
   const bool dense_enough = codec::kFormatBf16.bytes({1, piece.count}) >= coding.least_dense;
   if (unit.is_expert && coding.slices && piece.count > 0) {
     if (!matrix) {
@@ -68,13 +73,39 @@ bool PackSlices::next(SliceRange& slice) {
   return true;
 }
 
+void PackSlices::list_planes(std::size_t unit, std::size_t piece) {
+  const std::span<const TensorRange> planes = units_[unit].pieces[piece].ranges();
+  for (std::size_t plane = 0; plane < planes.size(); ++plane) {
+    const TensorRange& range = planes[plane];
+    const TensorPlace& place = weights_.places[range.tensor];
+    const Bytes width = weights_.tensors[range.tensor].bytes_of(1);
+    const std::uint64_t step = kRawSliceBytes / width;
+    for (std::uint64_t at = 0; at < range.count; at += step) {
+      const std::uint64_t count = std::min(step, range.count - at);
+      queue_.push_back({.unit = unit,
+                        .piece = piece,
+                        .first = at,
+                        .count = count,
+                        .encoding = Encoding::kFormat,
+                        .plane = plane,
+                        .file = place.file,
+                        .offset = place.offset + (range.first + at) * width,
+                        .length = count * width});
+    }
+  }
+}
+
 void PackSlices::list(std::size_t index) {
   const PackUnit& unit = units_[index];
   for (std::size_t p = 0; p < unit.pieces.size(); ++p) {
     const UnitPiece& piece = unit.pieces[p];
+    const PieceEntry coding = coding_of(weights_, unit, piece, coding_);
+    if (piece.format != nullptr) {
+      list_planes(index, p);
+      continue;
+    }
     const TensorPlace& place = weights_.places[piece.tensor];
     const Bytes width = weights_.tensors[piece.tensor].bytes_of(1);
-    const PieceEntry coding = coding_of(weights_, unit, piece, coding_);
     const bool split = encoding_of(coding).runs == Runs::kExponents, tiled = coding.tiled(),
                quantised = encoding_of(coding).rounded;
     const codec::CellShape matrix{coding.tiles.rows, coding.tiles.columns};  // if it is quantised

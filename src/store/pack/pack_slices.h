@@ -30,7 +30,8 @@ struct Coding {
 };
 
 // How a piece will be stored (docs/store-format.md, section 4): its entry without places, checksums and runs.
-// Error(kUnsupported) naming a tensor that must be sliced and is not a matrix, or has another element type.
+// Error(kUnsupported) naming a tensor that must be sliced and is not a matrix, or has another element type or
+// a format.
 PieceEntry coding_of(const Weights& weights, const PackUnit& unit, const UnitPiece& piece,
                      const Coding& coding);
 
@@ -40,6 +41,7 @@ struct SliceRange {
   // Elements of the piece (places, in tiles); 0 if the unit has no elements
   std::uint64_t first = 0, count = 0;
   Encoding encoding = Encoding::kRaw;
+  std::size_t plane = 0;      // of a piece in a format; `first` and `count` are then elements of its tensor
   codec::TileShape tiles{};   // of these rows
   codec::CellShape matrix{};  // of these rows; `first` and `count` are then strips of the piece
   bool last = false;          // the last slice of the unit
@@ -56,6 +58,7 @@ class PackSlices {
 
  private:
   void list(std::size_t unit);
+  void list_planes(std::size_t unit, std::size_t piece);
 
   const Weights& weights_;
   const std::vector<PackUnit>& units_;

@@ -44,17 +44,17 @@ struct Coded {
   Bytes length = 0;
 };
 
-// A run of a source file: its header, a raw piece, or groups of a chunk of a split piece with their share of
-// the plane.
+// A run of a source file: bytes of no tensor, of a raw piece, or groups of a chunk of a split piece with
+// their share of the plane.
 struct Run {
   std::size_t source = 0;
   bool opens = false, closes = false;  // the first and the last run of the file
-  const PieceEntry* piece = nullptr;   // null: the header
+  const PieceEntry* piece = nullptr;   // null: bytes of no tensor
   const StoredChunk* chunk = nullptr;  // of exponents; null: bytes as they are
   Region part;                         // what the store has: `raw`, `sm` or a plane of a format …
   std::uint64_t part_xxh3 = 0;
-  Bytes first = 0, length = 0;  // … and the bytes of it, or of the header
-  bool completes = false;       // the last run of its piece (or header)
+  Bytes first = 0, length = 0;  // … and the bytes of it; of no tensor: their place in headers.bin
+  bool completes = false;       // the last run of its piece, or of no tensor in this file
   Bytes in_chunk = 0;           // where the run begins in its chunk
   std::shared_ptr<const Coded> coded;
   Buffer stored, words;
@@ -117,15 +117,60 @@ class Restorer {
   void list_runs(std::size_t source) {
     queue_.clear();
     queue_at_ = 0;
-    const auto add = [&](const Range* range, const StoredChunk* chunk, Bytes first, Bytes length,
-                         bool completes) {
+    RestOfFile rest{rest_of(manifest_, source), manifest_.sources[source].header};
+    for (; next_piece_ < order_.size(); ++next_piece_) {
+      const Range& range = order_[next_piece_];
+      const StoredTensor& place = manifest_.places[range.tensor];
+      if (place.source != source) break;
+      list_rest(source, rest, place.offset);
+      list_range(source, range);
+    }
+    list_rest(source, rest, manifest_.sources[source].size);
+    if (rest.stored.length == 0 && queue_.empty()) queue_.push_back(rest_run(source, rest.stored));
+    for (auto run = queue_.rbegin(); run != queue_.rend(); ++run) {
+      if (run->piece != nullptr) continue;
+      run->completes = true;
+      break;
+    }
+    queue_.front().opens = true;
+    queue_.back().closes = true;
+  }
+
+  // What of a file belongs to no tensor and is not listed yet: where it is there, and in headers.bin.
+  struct RestOfFile {
+    std::vector<Region> regions;
+    Region stored;
+    std::size_t next = 0;
+  };
+
+  static Run rest_run(std::size_t source, const Region& stored) {
+    Run run;
+    run.source = source;
+    run.first = stored.offset;
+    run.length = stored.length;
+    return run;
+  }
+
+  // The bytes before `place` of the file.
+  void list_rest(std::size_t source, RestOfFile& rest, Bytes place) {
+    for (; rest.next < rest.regions.size() && rest.regions[rest.next].offset < place; ++rest.next) {
+      for (Bytes left = rest.regions[rest.next].length; left > 0;) {
+        const Bytes length = std::min(kRawRunBytes, left);
+        queue_.push_back(rest_run(source, {rest.stored.offset, length}));
+        rest.stored.offset += length;
+        rest.stored.length -= length;
+        left -= length;
+      }
+    }
+  }
+
+  void list_range(std::size_t source, const Range& range) {
+    const auto add = [&](const StoredChunk* chunk, Bytes first, Bytes length, bool completes) {
       Run run;
       run.source = source;
-      if (range != nullptr) {
-        run.piece = range->piece;
-        run.part = range->bytes;
-        run.part_xxh3 = range->xxh3;
-      }
+      run.piece = range.piece;
+      run.part = range.bytes;
+      run.part_xxh3 = range.xxh3;
       run.chunk = chunk;
       if (chunk != nullptr) run.in_chunk = first - chunk->first;
       run.first = first;
@@ -133,30 +178,21 @@ class Restorer {
       run.completes = completes;
       queue_.push_back(std::move(run));
     };
-    const Bytes header = manifest_.sources[source].header.length;
-    add(nullptr, nullptr, 0, header, true);
-    for (; next_piece_ < order_.size(); ++next_piece_) {
-      const Range& range = order_[next_piece_];
-      if (manifest_.places[range.tensor].source != source) break;
-      if (encoding_of(*range.piece).runs == Runs::kExponents) {
-        const std::span<const StoredChunk> chunks = runs_of(manifest_, *range.piece);
-        for (const StoredChunk& chunk : chunks) {
-          const Bytes step = run_places(*range.piece, chunk);
-          for (Bytes at = 0; at < chunk.count; at += step) {
-            const Bytes length = std::min(step, chunk.count - at);
-            add(&range, &chunk, chunk.first + at, length,
-                &chunk == &chunks.back() && at + length == chunk.count);
-          }
+    if (encoding_of(*range.piece).runs == Runs::kExponents) {
+      const std::span<const StoredChunk> chunks = runs_of(manifest_, *range.piece);
+      for (const StoredChunk& chunk : chunks) {
+        const Bytes step = run_places(*range.piece, chunk);
+        for (Bytes at = 0; at < chunk.count; at += step) {
+          const Bytes length = std::min(step, chunk.count - at);
+          add(&chunk, chunk.first + at, length, &chunk == &chunks.back() && at + length == chunk.count);
         }
-        continue;
       }
-      for (Bytes at = 0; at < range.bytes.length; at += kRawRunBytes) {
-        const Bytes length = std::min(kRawRunBytes, range.bytes.length - at);
-        add(&range, nullptr, at, length, at + length == range.bytes.length);
-      }
+      return;
     }
-    queue_.front().opens = true;
-    queue_.back().closes = true;
+    for (Bytes at = 0; at < range.bytes.length; at += kRawRunBytes) {
+      const Bytes length = std::min(kRawRunBytes, range.bytes.length - at);
+      add(nullptr, at, length, at + length == range.bytes.length);
+    }
   }
 
   static void read(const InputFile& file, Bytes offset, Bytes length, Buffer& into) {
@@ -168,7 +204,7 @@ class Restorer {
   // Runs on the reader thread.
   void load(Run& run) {
     if (run.piece == nullptr) {
-      read(headers_, manifest_.sources[run.source].header.offset, run.length, run.stored);
+      read(headers_, run.first, run.length, run.stored);
       return;
     }
     const InputFile& file = files_[run.piece->file];
@@ -232,17 +268,18 @@ class Restorer {
     const StoredSource& source = manifest_.sources[run.source];
     if (run.opens) sink_.begin(source);
     const std::span<const std::byte> stored(run.stored.get(), static_cast<std::size_t>(run.length));
-    sum_->update(stored);
+    std::optional<Xxh3Stream>& sum = run.piece == nullptr ? rest_sum_ : sum_;
+    sum->update(stored);
     sink_.write(run.chunk == nullptr
                     ? stored
                     : std::span<const std::byte>(run.words.get(), static_cast<std::size_t>(run.words_bytes)));
     if (run.completes) {
       if (run.piece == nullptr) {
-        check_sum(headers_.path(), source.header.offset, source.header_xxh3, sum_->digest());
+        check_sum(headers_.path(), source.header.offset, source.header_xxh3, sum->digest());
       } else {
-        check_sum(files_[run.piece->file].path(), run.part.offset, run.part_xxh3, sum_->digest());
+        check_sum(files_[run.piece->file].path(), run.part.offset, run.part_xxh3, sum->digest());
       }
-      sum_.emplace();
+      sum.emplace();
     }
     if (run.closes) sink_.end(source);
   }
@@ -253,9 +290,10 @@ class Restorer {
   const codec::PlaneDecoder decoder_;
   std::vector<InputFile> files_;
   InputFile headers_;
-  std::vector<Range> order_;                      // by place in the source
-  std::vector<std::size_t> sources_;              // the sources that are weight files
-  std::optional<Xxh3Stream> sum_{std::in_place};  // over the piece that is being finished
+  std::vector<Range> order_;          // by place in the source
+  std::vector<std::size_t> sources_;  // the sources that are weight files
+  // Over the piece that is being finished, and over what of the file belongs to no tensor.
+  std::optional<Xxh3Stream> sum_{std::in_place}, rest_sum_{std::in_place};
 
   // Only the reader thread uses these.
   std::vector<Run> queue_;  // runs of one source file
@@ -268,7 +306,6 @@ class Restorer {
 
 Bytes least_restore_memory(const Manifest& manifest) {
   Bytes most = kRawRunBytes;
-  for (const StoredSource& source : manifest.sources) most = std::max(most, source.header.length);
   for (const PieceEntry& piece : manifest.pieces) {
     if (encoding_of(piece).runs != Runs::kExponents) continue;
     for (const StoredChunk& chunk : runs_of(manifest, piece))

@@ -1,4 +1,4 @@
-// Rebuilds the safetensors files of the source from a store, and checks every checksum on the way.
+// Rebuilds the weight files of the source from a store, and checks every checksum on the way.
 #pragma once
 
 #include <functional>

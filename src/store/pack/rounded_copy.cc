@@ -123,12 +123,12 @@ class Copier {
     Matrix matrix{&piece, checkpoint_->locate(piece), 0};
     const std::vector<std::uint64_t>& shape = checkpoint_->find(piece.tensor)->shape;
     if (!shape.empty()) matrix.columns = shape.back();
-    if (!codec::can_be_quantised(matrix.stored.dtype) || matrix.columns == 0 ||
+    if (!matrix.stored.raw() || !codec::can_be_quantised(matrix.stored.dtype) || matrix.columns == 0 ||
         piece.elements % matrix.columns != 0) {
       throw Error(ErrorKind::kUnsupported, "an expert cannot be quantised")
           .in(fmt::format("tensor \"{}\"", piece.tensor))
           .expected("matrices of BF16, F16 or F32")
-          .found(std::string(dtype_name(matrix.stored.dtype)))
+          .found(matrix.stored.raw() ? dtype_name(matrix.stored.dtype) : matrix.stored.format->name)
           .fix("choose another model");
     }
     return matrix;
@@ -243,6 +243,7 @@ void write_rounded_copy(const std::string& source, const std::string& target, co
                         const codec::QuantiserVariant& variant, codec::SliceBits bits,
                         const RoundedCopyOptions& options) {
   check_outside(target, source);
+  check_not_gguf(source);
   check_not_packed(source);
   Copier(source, target, plan, variant, bits, options).run();
 }

@@ -42,13 +42,12 @@ UnitWriter::UnitWriter(const std::string& directory, Manifest& manifest, std::ve
 
 DataWriter& UnitWriter::writer() { return unit_.file == 0 ? dense_writer_ : expert_writer_; }
 
-void UnitWriter::begin_dense(const PieceEntry& piece) {
+void UnitWriter::begin_dense(const Planned& piece) {
   is_expert_ = false;
-  begin(0, {piece});
+  begin(0, {&piece, 1});
 }
 
-void UnitWriter::begin_expert(std::uint32_t layer, std::uint32_t index,
-                              const std::vector<PieceEntry>& pieces) {
+void UnitWriter::begin_expert(std::uint32_t layer, std::uint32_t index, const std::vector<Planned>& pieces) {
   is_expert_ = true;
   if (manifest_.data_files.size() == 1 || manifest_.data_files.back().size >= expert_file_bytes_) {
     expert_writer_.sync();
@@ -61,21 +60,28 @@ void UnitWriter::begin_expert(std::uint32_t layer, std::uint32_t index,
   unit_.index = index;
 }
 
-void UnitWriter::begin(std::uint32_t file, std::vector<PieceEntry> pieces) {
+void UnitWriter::begin(std::uint32_t file, std::span<const Planned> pieces) {
   unit_ = {};
   unit_.file = file;
-  pieces_ = std::move(pieces);
-  chunks_.assign(pieces_.size(), {});
-  sums_ = std::vector<Xxh3Stream>(pieces_.size());
-  lsb_sums_ = std::vector<Xxh3Stream>(pieces_.size());
-  groups_.assign(pieces_.size(), {});
-  for (std::size_t i = 0; i < pieces_.size(); ++i) {
-    PieceEntry& piece = pieces_[i];
-    SLUICE_CHECK(encoding_of(piece).has_bytes(), "no source that pack() reads has pieces in a format");
+  pieces_.clear();
+  chunks_.assign(pieces.size(), {});
+  sums_ = std::vector<Xxh3Stream>(pieces.size());
+  run_sums_ = std::vector<std::vector<Xxh3Stream>>(pieces.size());
+  groups_.assign(pieces.size(), {});
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    PieceEntry& piece = pieces_.emplace_back(pieces[i].entry);
     piece.file = file;
-    piece.bytes.length = plane_bytes(manifest_, piece, 0);
-    if (encoding_of(piece).runs == Runs::kOtherPlanes)
+    const PieceEncoding& encoding = encoding_of(piece);
+    if (encoding.has_bytes()) piece.bytes.length = plane_bytes(manifest_, piece, 0);
+    if (encoding.runs == Runs::kOtherPlanes)
       chunks_[i].push_back({.bytes = {0, plane_bytes(manifest_, piece, 1)}});
+    if (encoding.runs == Runs::kPlanes)
+      for (const TensorRange& range : pieces[i].ranges)
+        chunks_[i].push_back({.bytes = {0, plane_bytes(manifest_, piece, chunks_[i].size())},
+                              .first = range.first,
+                              .count = range.count,
+                              .tensor = range.tensor});
+    run_sums_[i] = std::vector<Xxh3Stream>(chunks_[i].size());
   }
   place_parts();
 }
@@ -93,7 +99,7 @@ void UnitWriter::place_parts() {
     };
     for (std::size_t i = 0; i < pieces_.size(); ++i) {
       const PieceEncoding& encoding = encoding_of(pieces_[i]);
-      if (encoding.region == region_of) place(pieces_[i].bytes);
+      if (encoding.region == region_of && encoding.has_bytes()) place(pieces_[i].bytes);
       if (encoding.runs_region != region_of) continue;
       for (StoredChunk& run : chunks_[i]) place(run.bytes);
     }
@@ -105,6 +111,13 @@ void UnitWriter::place_parts() {
 void UnitWriter::put_raw(std::size_t piece, Bytes offset_in_piece, std::span<const std::byte> bytes) {
   writer().write_at(pieces_[piece].bytes.offset + offset_in_piece, bytes);
   sums_[piece].update(bytes);
+  unsynced_ += bytes.size();
+}
+
+void UnitWriter::put_plane(std::size_t piece, std::size_t plane, Bytes offset_in_plane,
+                           std::span<const std::byte> bytes) {
+  writer().write_at(chunks_[piece][plane].bytes.offset + offset_in_plane, bytes);
+  run_sums_[piece][plane].update(bytes);
   unsynced_ += bytes.size();
 }
 
@@ -131,7 +144,7 @@ void UnitWriter::put_quantised(std::size_t piece, const QuantisedStrips& strips)
   groups.codes += strips.codes.size();
   if (!strips.lsb.empty()) {
     writer().write_at(chunks_[piece].front().bytes.offset + groups.lsb, strips.lsb);
-    lsb_sums_[piece].update(strips.lsb);
+    run_sums_[piece].front().update(strips.lsb);
     groups.lsb += strips.lsb.size();
   }
   if (groups.scales.empty()) {  // every strip has the same shares of the piece
@@ -184,8 +197,9 @@ std::string UnitWriter::end() {
   unit_.piece_count = static_cast<std::uint32_t>(pieces_.size());
   for (std::size_t i = 0; i < pieces_.size(); ++i) {
     PieceEntry& piece = pieces_[i];
-    piece.xxh3 = sums_[i].digest();
-    if (encoding_of(piece).runs == Runs::kOtherPlanes) chunks_[i].front().xxh3 = lsb_sums_[i].digest();
+    if (encoding_of(piece).has_bytes()) piece.xxh3 = sums_[i].digest();
+    for (std::size_t run = 0; run < run_sums_[i].size(); ++run)
+      chunks_[i][run].xxh3 = run_sums_[i][run].digest();
     piece.first_chunk = static_cast<std::uint32_t>(manifest_.chunks.size());
     piece.chunk_count = static_cast<std::uint32_t>(chunks_[i].size());
     manifest_.chunks.insert(manifest_.chunks.end(), chunks_[i].begin(), chunks_[i].end());

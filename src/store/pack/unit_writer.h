@@ -11,6 +11,7 @@
 #include "codec/exponents/exponent_codec.h"
 #include "store/manifest.h"
 #include "store/pack/data_writer.h"
+#include "store/pack/pack_units.h"
 
 namespace sluice::store {
 
@@ -23,11 +24,18 @@ class UnitWriter {
   UnitWriter(const std::string& directory, Manifest& manifest, std::vector<std::uint32_t> dense,
              Bytes expert_file_bytes);
 
-  // Pieces as coding_of() has them.
-  void begin_dense(const PieceEntry& piece);
-  void begin_expert(std::uint32_t layer, std::uint32_t index, const std::vector<PieceEntry>& pieces);
+  // A piece as coding_of() has it, and what of the source is read for it.
+  struct Planned {
+    PieceEntry entry;
+    std::span<const TensorRange> ranges;
+  };
+  void begin_dense(const Planned& piece);
+  void begin_expert(std::uint32_t layer, std::uint32_t index, const std::vector<Planned>& pieces);
 
   void put_raw(std::size_t piece, Bytes offset_in_piece, std::span<const std::byte> bytes);
+  // For a piece in a format.
+  void put_plane(std::size_t piece, std::size_t plane, Bytes offset_in_plane,
+                 std::span<const std::byte> bytes);
   void put_split(std::size_t piece, std::uint64_t first, std::span<const std::byte> sm,
                  const codec::EncodedChunk& chunk, std::uint64_t chunk_xxh3);
   // The next strips. Scales (and zero points, which codes of 8 bits lack) are kept until end(), because they
@@ -45,7 +53,7 @@ class UnitWriter {
   Manifest in_order() const;
 
  private:
-  void begin(std::uint32_t file, std::vector<PieceEntry> pieces);
+  void begin(std::uint32_t file, std::span<const Planned> pieces);
   void place_parts();
   void write_groups();
   void write_padding();
@@ -64,7 +72,8 @@ class UnitWriter {
   bool is_expert_ = false;
   std::vector<PieceEntry> pieces_;
   std::vector<std::vector<StoredChunk>> chunks_;
-  std::vector<Xxh3Stream> sums_, lsb_sums_;
+  std::vector<Xxh3Stream> sums_;
+  std::vector<std::vector<Xxh3Stream>> run_sums_;  // of runs that begin() has placed
   struct GroupData {
     Bytes codes = 0, lsb = 0;  // written so far
     std::vector<std::byte> scales, zeros;

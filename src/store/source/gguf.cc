@@ -28,7 +28,8 @@ constexpr std::uint32_t kMostDimensions = 4;
 // Reads numbers and strings one after the other; what the file has not is an error before it is read.
 class Reader {
  public:
-  explicit Reader(const InputFile& file) : file_(file), room_(std::min(file.size(), kGgufMostHeaderBytes)) {}
+  explicit Reader(const GgufHead& head)
+      : head_(head), room_(std::min(head.head_bytes, kGgufMostHeaderBytes)) {}
 
   Bytes at() const { return at_; }
   Bytes left() const { return room_ - at_; }
@@ -52,17 +53,18 @@ class Reader {
 
   Error fail(Bytes at, const std::string& message, const std::string& expected, const std::string& found,
              ErrorKind kind = ErrorKind::kInvalid) const {
-    return Error(kind, message).in(file_.path(), at).expected(expected).found(found).fix(kAgain);
+    return Error(kind, message).in(head_.path, at).expected(expected).found(found).fix(kAgain);
   }
-  const InputFile& file() const { return file_; }
+  Bytes file_bytes() const { return head_.file_bytes; }
+  const std::string& path() const { return head_.path; }
 
  private:
   void take(std::span<std::byte> out, std::string_view what) {
     if (out.size() > left())
       throw fail(at_, fmt::format("the file ends within {}", what), fmt::format("{} bytes", out.size()),
-                 left() < file_.size() - at_ ? fmt::format("the end of the {} that a header may take",
-                                                           format_bytes(kGgufMostHeaderBytes))
-                                             : fmt::format("{}", left()));
+                 left() < head_.file_bytes - at_ ? fmt::format("the end of the {} that a header may take",
+                                                               format_bytes(kGgufMostHeaderBytes))
+                                                 : fmt::format("{}", left()));
     while (!out.empty()) {
       if (at_ < begin_ || at_ >= begin_ + buffer_.size()) fill();
       const Bytes within = at_ - begin_, count = std::min<Bytes>(out.size(), buffer_.size() - within);
@@ -74,10 +76,10 @@ class Reader {
   void fill() {
     begin_ = at_;
     buffer_.resize(std::min<Bytes>(kMiB / 4, room_ - at_));
-    file_.read_at(begin_, buffer_);
+    head_.file.read_at(head_.offset + begin_, buffer_);
   }
 
-  const InputFile& file_;
+  const GgufHead& head_;
   const Bytes room_;
   Bytes at_ = 0, begin_ = 0;
   std::vector<std::byte> buffer_;
@@ -223,7 +225,7 @@ GgufTensor read_tensor(Reader& reader) {
   const std::optional<Bytes> length = length_of(tensor);
   if (!length)
     throw reader.fail(at, fmt::format("tensor \"{}\" is larger than the file", shown_text(tensor.name)),
-                      fmt::format("at most {} bytes", reader.file().size()), "more than 2^63");
+                      fmt::format("at most {} bytes", reader.file_bytes()), "more than 2^63");
   tensor.length = *length;
   tensor.offset = reader.number<std::uint64_t>("a tensor's place");  // still relative to the data
   return tensor;
@@ -242,11 +244,11 @@ void read_tensors(Reader& reader, std::uint64_t count, GgufHeader& header) {
       throw reader.fail(
           at, fmt::format("tensor \"{}\" does not lie behind the one before it", shown_text(tensor.name)),
           fmt::format("place {} of the data", next), fmt::format("{}", tensor.offset));
-    if (tensor.length > reader.file().size() - std::min(next, reader.file().size()))
+    const Bytes rest = reader.file_bytes() - std::min(next, reader.file_bytes());
+    if (tensor.length > rest)
       throw reader.fail(
           at, fmt::format("tensor \"{}\" is larger than what is left of the file", shown_text(tensor.name)),
-          fmt::format("at most {} bytes", reader.file().size() - std::min(next, reader.file().size())),
-          fmt::format("{}", tensor.length));
+          fmt::format("at most {} bytes", rest), fmt::format("{}", tensor.length));
     next = round_up(next + tensor.length, header.alignment);
     header.tensors.push_back(std::move(tensor));
   }
@@ -260,7 +262,7 @@ std::uint32_t read_version(Reader& reader) {
   const bool turned = (version & 0xffff) == 0;
   throw Error(ErrorKind::kUnsupported, turned ? "the file is for machines that are big-endian"
                                               : "the file has another version of GGUF")
-      .in(reader.file().path(), at)
+      .in(reader.path(), at)
       .expected(turned ? "a little-endian file" : "2 or 3")
       .found(turned ? "a big-endian one" : fmt::format("{}", version))
       .fix("download a file that was made for this machine, or newly");
@@ -295,7 +297,11 @@ bool looks_like_gguf(const std::string& path) {
 }
 
 GgufHeader read_gguf(const InputFile& file) {
-  Reader reader(file);
+  return read_gguf({file, 0, file.size(), file.path(), file.size()});
+}
+
+GgufHeader read_gguf(const GgufHead& head) {
+  Reader reader(head);
   const auto magic = reader.number<std::array<char, 4>>("the magic");
   if (std::string_view(magic.data(), magic.size()) != kMagic)
     throw reader.fail(0, "this is no GGUF file", "\"GGUF\"",
@@ -310,10 +316,10 @@ GgufHeader read_gguf(const InputFile& file) {
   header.data = round_up(reader.at(), header.alignment);
   for (GgufTensor& tensor : header.tensors) {
     tensor.offset += header.data;
-    if (tensor.offset > file.size() || tensor.length > file.size() - tensor.offset)
+    if (tensor.offset > head.file_bytes || tensor.length > head.file_bytes - tensor.offset)
       throw reader.fail(
           tensor.offset, fmt::format("the file ends within tensor \"{}\"", shown_text(tensor.name)),
-          fmt::format("{} bytes", tensor.offset + tensor.length), fmt::format("{}", file.size()));
+          fmt::format("{} bytes", tensor.offset + tensor.length), fmt::format("{}", head.file_bytes));
   }
   return header;
 }

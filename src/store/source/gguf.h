@@ -55,4 +55,13 @@ bool looks_like_gguf(const std::string& path);
 // what was expected and what was found.
 GgufHeader read_gguf(const InputFile& file);
 
+// The same of a GGUF file whose head lies elsewhere: `head_bytes` of `file` from `offset` on are its first.
+struct GgufHead {
+  const InputFile& file;
+  Bytes offset = 0, head_bytes = 0;
+  std::string path;      // of the GGUF file, for errors
+  Bytes file_bytes = 0;  // its size
+};
+GgufHeader read_gguf(const GgufHead& head);
+
 }  // namespace sluice::store

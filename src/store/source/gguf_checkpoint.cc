@@ -1,39 +1,23 @@
 #include "store/source/gguf_checkpoint.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <filesystem>
 #include <utility>
 
 #include "base/error.h"
-#include "base/shown_text.h"
-#include "store/source/gguf_parts.h"
+#include "store/source/gguf_weights.h"
 #include "store/tensor_list.h"
 
 namespace sluice::store {
 namespace {
 
-struct Place {
-  std::uint32_t file = 0;
-  Bytes offset = 0;
-};
-
 class GgufCheckpoint final : public Checkpoint {
  public:
   explicit GgufCheckpoint(std::string path) : path_(std::move(path)) {
-    std::vector<std::pair<TensorInfo, Place>> all;
-    for (GgufPart& part : read_gguf_parts(path_)) {
-      const auto file = static_cast<std::uint32_t>(files_.size());
-      for (GgufTensor& tensor : part.header.tensors)
-        all.emplace_back(described(part.path, tensor), Place{file, tensor.offset});
-      files_.push_back(std::move(part.path));
-    }
-    std::ranges::sort(all, {}, [](const auto& one) -> const std::string& { return one.first.name; });
-    for (auto& [tensor, place] : all) {
-      tensors_.push_back(std::move(tensor));
-      places_.push_back(place);
-    }
+    const std::vector<GgufPart> parts = read_gguf_parts(path_);
+    for (const GgufPart& part : parts) files_.push_back(part.path);
+    GgufWeights weights = gguf_weights(parts);
+    tensors_ = std::move(weights.tensors.tensors);
+    places_ = std::move(weights.weights.places);
   }
 
   const std::string& path() const override { return path_; }
@@ -51,7 +35,7 @@ class GgufCheckpoint final : public Checkpoint {
 
   StoredPiece locate(const Piece& piece) const override {
     const TensorInfo& tensor = checked_tensor(tensors_, piece, path_);
-    const Place& place = places_[static_cast<std::size_t>(&tensor - tensors_.data())];
+    const TensorPlace& place = places_[static_cast<std::size_t>(&tensor - tensors_.data())];
     StoredPiece stored;
     stored.dtype = tensor.dtype;
     stored.elements = piece.elements;
@@ -69,20 +53,6 @@ class GgufCheckpoint final : public Checkpoint {
   }
 
  private:
-  static TensorInfo described(const std::string& path, GgufTensor& tensor) {
-    const GgufType& type = *tensor.type;
-    if (type.format == nullptr && !type.words)
-      throw Error(ErrorKind::kUnsupported, "a tensor has a type that is not computed with")
-          .in(fmt::format("{}: {}", path, shown_text(tensor.name)))
-          .expected("a type of docs/formats.md")
-          .found(type.name)
-          .fix("use a file of this model with other types, such as Q4_K_M or Q8_0");
-    return {.name = std::move(tensor.name),
-            .dtype = type.words.value_or(DType::kF32),
-            .shape = std::move(tensor.shape),
-            .format = type.words ? nullptr : type.format};
-  }
-
   // Where whole rows of a tensor in blocks lie: its rows are whole blocks (read_gguf).
   std::pair<Bytes, Bytes> whole_blocks(const TensorInfo& tensor, const Piece& piece) const {
     const std::uint64_t columns = tensor.shape.back();
@@ -94,7 +64,7 @@ class GgufCheckpoint final : public Checkpoint {
   const std::string path_;
   std::vector<std::string> files_;
   std::vector<TensorInfo> tensors_;
-  std::vector<Place> places_;  // parallel to tensors_
+  std::vector<TensorPlace> places_;  // parallel to tensors_
 };
 
 }  // namespace

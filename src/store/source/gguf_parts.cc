@@ -65,7 +65,10 @@ void check_parts(const std::vector<GgufPart>& parts) {
   }
 }
 
-GgufPart read_part(const std::string& path) { return {path, read_gguf(InputFile::open(path))}; }
+GgufPart read_part(const std::string& path) {
+  const InputFile file = InputFile::open(path);
+  return {path, file.size(), read_gguf(file)};
+}
 
 // A file whose keys say that it is a part, and whose name does not.
 [[noreturn]] void refuse_renamed_part(const std::string& path, std::uint64_t count) {

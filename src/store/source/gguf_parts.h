@@ -23,6 +23,7 @@ std::optional<GgufPartName> gguf_part_name(std::string_view path);
 
 struct GgufPart {
   std::string path;
+  Bytes size = 0;  // of the file
   GgufHeader header;
 };
 

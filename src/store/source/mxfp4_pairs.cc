@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include "base/error.h"
 #include "store/tensor_list.h"
@@ -13,12 +14,6 @@ namespace {
 
 constexpr std::string_view kCodes = "_blocks", kScales = "_scales";
 constexpr std::uint64_t kGroupBytes = 16, kGroupElements = 32;  // of one scale
-
-// (…, rows, groups of a row, 16)
-bool are_codes(const TensorInfo& tensor) {
-  return tensor.dtype == DType::kU8 && tensor.name.ends_with(kCodes) && tensor.shape.size() >= 3 &&
-         tensor.shape.back() == kGroupBytes && tensor.elements() != 0;
-}
 
 std::string stem_of(const TensorInfo& codes) {
   return codes.name.substr(0, codes.name.size() - kCodes.size());
@@ -40,38 +35,52 @@ const TensorInfo& scales_of(const Weights& weights, const TensorInfo& codes, con
 
 }  // namespace
 
-PlacedTensors with_mxfp4_pairs(const Weights& weights, const std::string& path) {
+bool are_mxfp4_codes(const TensorInfo& tensor) {
+  return tensor.dtype == DType::kU8 && tensor.name.ends_with(kCodes) && tensor.shape.size() >= 3 &&
+         tensor.shape.back() == kGroupBytes && tensor.elements() != 0;
+}
+
+TensorInfo mxfp4_pair_of(const TensorInfo& codes) {
+  TensorInfo pair = {stem_of(codes), DType::kF32, codes.shape, &codec::kFormatMxfp4Pair};
+  pair.shape.pop_back();
+  pair.shape.back() *= kGroupElements;
+  return pair;
+}
+
+ReadTensors with_mxfp4_pairs(const Weights& weights, const std::string& path) {
+  const auto index_of = [&](const TensorInfo& tensor) {
+    return static_cast<std::uint32_t>(&tensor - weights.tensors.data());
+  };
   std::vector<const TensorInfo*> scales(weights.tensors.size(), nullptr);  // of codes
   std::vector<bool> taken(weights.tensors.size(), false);                  // scales
   for (std::size_t i = 0; i < weights.tensors.size(); ++i) {
-    if (!are_codes(weights.tensors[i])) continue;
+    if (!are_mxfp4_codes(weights.tensors[i])) continue;
     scales[i] = &scales_of(weights, weights.tensors[i], path);
-    taken[static_cast<std::size_t>(scales[i] - weights.tensors.data())] = true;
+    taken[index_of(*scales[i])] = true;
   }
-  struct Placed {
+  struct Read {
     TensorInfo info;
-    std::array<TensorPlace, codec::kMostPlanes> planes = {};
+    std::array<std::uint32_t, codec::kMostPlanes> planes = {};
   };
-  std::vector<Placed> all;
-  for (std::size_t i = 0; i < weights.tensors.size(); ++i) {
-    if (taken[i]) continue;
-    Placed& placed = all.emplace_back(Placed{weights.tensors[i]});
-    placed.planes[0] = weights.places[i];
-    if (scales[i] == nullptr) continue;
-    placed.planes[1] = weights.places[static_cast<std::size_t>(scales[i] - weights.tensors.data())];
-    placed.info = {stem_of(placed.info), DType::kF32, scales[i]->shape, &codec::kFormatMxfp4Pair};
-    placed.info.shape.back() *= kGroupElements;
+  std::vector<Read> all;
+  for (const TensorInfo& tensor : weights.tensors) {
+    const std::uint32_t index = index_of(tensor);
+    if (taken[index]) continue;
+    Read& read = all.emplace_back(Read{tensor});
+    read.planes[0] = index;
+    if (scales[index] == nullptr) continue;
+    read.planes[1] = index_of(*scales[index]);
+    read.info = mxfp4_pair_of(tensor);
   }
-  std::ranges::stable_sort(all, {},
-                           [](const Placed& placed) -> const std::string& { return placed.info.name; });
-  PlacedTensors result;
-  for (Placed& placed : all) {
-    if (!result.tensors.empty() && result.tensors.back().name == placed.info.name)
+  std::ranges::stable_sort(all, {}, [](const Read& read) -> const std::string& { return read.info.name; });
+  ReadTensors result;
+  for (Read& read : all) {
+    if (!result.tensors.empty() && result.tensors.back().name == read.info.name)
       throw Error(ErrorKind::kInvalid, "a tensor is there twice: as it is, and in MXFP4")
-          .in(path + ": " + placed.info.name)
+          .in(path + ": " + read.info.name)
           .fix("leave one of the two out");
-    result.tensors.push_back(std::move(placed.info));
-    result.planes.push_back(placed.planes);
+    result.tensors.push_back(std::move(read.info));
+    result.planes.push_back(read.planes);
   }
   return result;
 }

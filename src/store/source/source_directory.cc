@@ -25,6 +25,10 @@ std::int64_t nanoseconds(const timespec& time) {
   return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
+SourceFile described(const std::string& relative, const struct stat& info) {
+  return {relative, static_cast<Bytes>(info.st_size), nanoseconds(info.st_mtim), nanoseconds(info.st_ctim)};
+}
+
 class Scan {
  public:
   Scan(SourceDirectory& out, const std::vector<std::string>& exclude, Depth depth)
@@ -103,8 +107,7 @@ class Scan {
   }
 
   void add(const std::string& relative, const struct stat& info) {
-    out_.files.push_back(
-        {relative, static_cast<Bytes>(info.st_size), nanoseconds(info.st_mtim), nanoseconds(info.st_ctim)});
+    out_.files.push_back(described(relative, info));
   }
 
   SourceDirectory& out_;
@@ -148,6 +151,20 @@ SourceDirectory scan_directory(const std::string& path, const std::vector<std::s
   const auto by_name = [](const SourceFile& a, const SourceFile& b) { return a.relative < b.relative; };
   std::sort(directory.files.begin(), directory.files.end(), by_name);
   std::sort(directory.empty_directories.begin(), directory.empty_directories.end());
+  return directory;
+}
+
+SourceDirectory list_files(const std::string& path, const std::vector<std::string>& names) {
+  SourceDirectory directory;
+  directory.path = without_last_slashes(path);
+  for (const std::string& name : names) {
+    const std::string file = directory.path + "/" + name;
+    struct stat info {};
+    if (::stat(file.c_str(), &info) == 0)
+      directory.files.push_back(described(name, info));
+    else if (errno != ENOENT)
+      throw io_error("stat", file, errno);
+  }
   return directory;
 }
 

@@ -37,6 +37,9 @@ enum class Depth {
 // are not UTF-8.
 SourceDirectory scan_directory(const std::string& path, const std::vector<std::string>& exclude, Depth depth);
 
+// These files of a directory alone, those that are there; `names` are relative and ascending. Error(kIo).
+SourceDirectory list_files(const std::string& path, const std::vector<std::string>& names);
+
 // Error(kUsage) for a pattern that excludes nothing in the tree; it lists some existing names. Otherwise
 // errors as scan_directory for kTree.
 void check_patterns(const std::string& path, const std::vector<std::string>& exclude);

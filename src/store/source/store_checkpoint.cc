@@ -16,6 +16,7 @@
 #include "store/format.h"
 #include "store/piece_encoding.h"
 #include "store/source/gguf.h"
+#include "store/source/mxfp4_pairs.h"
 #include "store/tensor_list.h"
 
 namespace sluice::store {
@@ -63,16 +64,32 @@ bool describes_the_model(std::string_view path) {
   return path.ends_with(".json") || path.ends_with(".txt") || path.ends_with(".model");
 }
 
-void check_digest(const std::string& path, const std::string& wanted) {
-  const InputFile file = InputFile::open(path);
-  Sha256Stream sum;
-  std::vector<std::byte> block(kMiB);
-  for (Bytes at = 0; at < file.size();) {
-    const Bytes length = std::min<Bytes>(block.size(), file.size() - at);
-    file.read_at(at, std::span(block).first(length));
+template <class Sum>
+void add_bytes(const InputFile& file, const Region& bytes, Sum& sum) {
+  std::vector<std::byte> block(std::min<Bytes>(kMiB, bytes.length));
+  for (Bytes at = 0; at < bytes.length;) {
+    const Bytes length = std::min<Bytes>(block.size(), bytes.length - at);
+    file.read_at(bytes.offset + at, std::span(block).first(length));
     sum.update(std::span(block).first(length));
     at += length;
   }
+}
+
+void check_header(const InputFile& file, const StoredSource& source) {
+  Xxh3Stream sum;
+  add_bytes(file, source.header, sum);
+  if (sum.digest() == source.header_xxh3) return;
+  throw Error(ErrorKind::kCorrupt, "a file of the store is damaged")
+      .in(file.path(), source.header.offset)
+      .expected("XXH3 " + hex64(source.header_xxh3))
+      .found(hex64(sum.digest()))
+      .fix(kRestore);
+}
+
+void check_digest(const std::string& path, const std::string& wanted) {
+  const InputFile file = InputFile::open(path);
+  Sha256Stream sum;
+  add_bytes(file, {0, file.size()}, sum);
   const std::string found = sum.hex_digest();
   if (found != wanted)
     throw Error(ErrorKind::kCorrupt, "a file of the store is damaged")
@@ -87,6 +104,7 @@ void check_digest(const std::string& path, const std::string& wanted) {
 std::vector<std::uint64_t> shape_in_format(const TensorInfo& tensor, std::uint64_t rows,
                                            std::uint64_t columns) {
   std::vector<std::uint64_t> shape = tensor.shape;
+  if (shape.size() == 1 && rows == 1) return {columns};
   shape.resize(std::max<std::size_t>(shape.size(), 2), 1);
   shape.back() = columns;
   std::uint64_t matrices = 1;
@@ -95,11 +113,25 @@ std::vector<std::uint64_t> shape_in_format(const TensorInfo& tensor, std::uint64
   return shape;
 }
 
-// The tensors of a store with matrices in formats, as numbers, whatever their source has. Those that only
-// hold further planes of such matrices are left out. Empty where there are no formats.
-std::vector<TensorInfo> tensors_as_numbers(const Manifest& manifest) {
-  std::vector<TensorInfo> tensors;
-  if (!manifest.has_formats()) return tensors;
+// The tensors of a store as readers have them. Empty where they are those of the manifest.
+struct StoreTensors {
+  std::vector<TensorInfo> tensors;    // ascending by name
+  std::vector<std::uint32_t> stored;  // parallel to tensors: indices into Manifest::tensors
+};
+
+// A tensor of the manifest that names matrices in a format, `rows` together, as these numbers.
+TensorInfo as_numbers(const TensorInfo& stored, const PieceEntry& piece, std::uint64_t rows) {
+  if (piece.format == &codec::kFormatMxfp4Pair && are_mxfp4_codes(stored)) return mxfp4_pair_of(stored);
+  return {.name = stored.name,
+          .dtype = piece.format->words.value_or(DType::kF32),
+          .shape = shape_in_format(stored, rows, piece.tiles.columns),
+          .format = piece.format};
+}
+
+// With matrices in formats as numbers, whatever their source has. Tensors that only hold further planes of
+// such matrices are left out.
+StoreTensors tensors_as_numbers(const Manifest& manifest, const std::string& path) {
+  if (!manifest.has_formats()) return {};
   std::vector<const PieceEntry*> named(manifest.tensors.size(), nullptr);  // the last piece of that name
   std::vector<std::uint64_t> rows(manifest.tensors.size(), 0);
   std::vector<bool> planes(manifest.tensors.size(), false);
@@ -109,24 +141,33 @@ std::vector<TensorInfo> tensors_as_numbers(const Manifest& manifest) {
     rows[piece.tensor] += piece.tiles.rows;
     for (const StoredChunk& plane : runs_of(manifest, piece)) planes[plane.tensor] = true;
   }
-  for (std::size_t i = 0; i < manifest.tensors.size(); ++i) {
+  std::vector<std::pair<TensorInfo, std::uint32_t>> all;
+  for (std::uint32_t i = 0; i < manifest.tensors.size(); ++i) {
     if (planes[i] && named[i] == nullptr) continue;
-    TensorInfo& tensor = tensors.emplace_back(manifest.tensors[i]);
-    if (named[i] == nullptr) continue;
-    tensor.format = named[i]->format;
-    tensor.dtype = tensor.format->words.value_or(DType::kF32);
-    tensor.shape = shape_in_format(tensor, rows[i], named[i]->tiles.columns);
+    const TensorInfo& stored = manifest.tensors[i];
+    all.emplace_back(named[i] == nullptr ? stored : as_numbers(stored, *named[i], rows[i]), i);
   }
-  return tensors;
+  std::ranges::stable_sort(all, {}, [](const auto& one) -> const std::string& { return one.first.name; });
+  StoreTensors result;
+  for (auto& [tensor, stored] : all) {
+    if (!result.tensors.empty() && result.tensors.back().name == tensor.name)
+      throw Error(ErrorKind::kInvalid, "a tensor is in the store twice: as it is, and in MXFP4")
+          .in(path + ": " + tensor.name)
+          .fix(kRestore);
+    result.tensors.push_back(std::move(tensor));
+    result.stored.push_back(stored);
+  }
+  return result;
 }
 
 class StoreCheckpoint final : public Checkpoint {
  public:
   StoreCheckpoint(std::string path, Manifest manifest)
-      : path_(std::move(path)), manifest_(std::move(manifest)), numbers_(tensors_as_numbers(manifest_)) {
+      : path_(std::move(path)), manifest_(std::move(manifest)), read_(tensors_as_numbers(manifest_, path_)) {
     std::string directory = path_;
     while (directory.size() > 1 && directory.back() == '/') directory.pop_back();
     files_directory_ = joined(directory, kFilesDirectory);
+    headers_ = joined(directory, kHeadersName);
     for (const DataFile& file : manifest_.data_files) files_.push_back(joined(directory, file.name));
     order_.resize(manifest_.pieces.size());
     std::iota(order_.begin(), order_.end(), 0u);
@@ -138,7 +179,7 @@ class StoreCheckpoint final : public Checkpoint {
   bool packed() const override { return true; }
   const std::vector<std::string>& weight_files() const override { return files_; }
   const std::vector<TensorInfo>& tensors() const override {
-    return numbers_.empty() ? manifest_.tensors : numbers_;
+    return read_.tensors.empty() ? manifest_.tensors : read_.tensors;
   }
   const TensorInfo* find(std::string_view name) const override { return find_tensor(tensors(), name); }
   std::string codec() const override { return manifest_.codec.name; }
@@ -146,16 +187,11 @@ class StoreCheckpoint final : public Checkpoint {
   std::string files_directory() const override { return files_directory_; }
 
   StoredPiece locate(const Piece& piece) const override {
-    // First the pieces: a matrix in a format may have more elements than the tensor that names it.
-    const TensorInfo* const tensor = find_tensor(manifest_.tensors, piece.tensor);
-    const auto index = static_cast<std::uint32_t>(tensor == nullptr ? 0 : tensor - manifest_.tensors.data());
-    const Key wanted{index, piece.first_element, piece.elements};
-    const auto at = tensor == nullptr
-                        ? order_.end()
-                        : std::lower_bound(order_.begin(), order_.end(), wanted,
-                                           [&](std::uint32_t a, const Key& k) { return key(a) < k; });
+    const TensorInfo& tensor = checked_tensor(tensors(), piece, path_);
+    const Key wanted{stored_index(tensor), piece.first_element, piece.elements};
+    const auto at = std::lower_bound(order_.begin(), order_.end(), wanted,
+                                     [&](std::uint32_t a, const Key& k) { return key(a) < k; });
     if (at == order_.end() || key(*at) != wanted) {
-      checked_tensor(tensors(), piece, path_);
       throw Error(
           ErrorKind::kInvalid,
           fmt::format("the store does not have this range of tensor \"{}\" as one piece", piece.tensor))
@@ -169,8 +205,7 @@ class StoreCheckpoint final : public Checkpoint {
 
   std::vector<Piece> pieces_of(std::string_view name) const override {
     const Piece whole = whole_tensor(tensors(), name, path_);
-    const auto index =
-        static_cast<std::uint32_t>(find_tensor(manifest_.tensors, name) - manifest_.tensors.data());
+    const std::uint32_t index = stored_index(*find(name));
     std::vector<Piece> pieces;
     for (auto at = std::lower_bound(order_.begin(), order_.end(), Key{index, 0, 0},
                                     [&](std::uint32_t a, const Key&k) { return key(a) < k; });
@@ -189,6 +224,14 @@ class StoreCheckpoint final : public Checkpoint {
     return path;
   }
 
+  std::shared_ptr<const GgufHeader> gguf() const override {
+    const StoredSource* const source = manifest_.first_gguf();
+    if (source == nullptr) return nullptr;
+    const InputFile file = InputFile::open(headers_);
+    check_header(file, *source);
+    return std::make_shared<const GgufHeader>(read_gguf(gguf_head(file, *source)));
+  }
+
   void check_files() const override {
     for (const StoredSource& source : manifest_.sources)
       if (!source.weights && describes_the_model(source.path))
@@ -201,6 +244,10 @@ class StoreCheckpoint final : public Checkpoint {
     std::uint64_t first, count;
     auto operator<=>(const Key&) const = default;
   };
+  std::uint32_t stored_index(const TensorInfo& tensor) const {
+    const auto index = static_cast<std::size_t>(&tensor - tensors().data());
+    return read_.stored.empty() ? static_cast<std::uint32_t>(index) : read_.stored[index];
+  }
   Key key(std::uint32_t piece) const {
     const PieceEntry& entry = manifest_.pieces[piece];
     return {entry.tensor, entry.first, entry.count};
@@ -240,8 +287,8 @@ class StoreCheckpoint final : public Checkpoint {
 
   const std::string path_;
   const Manifest manifest_;
-  const std::vector<TensorInfo> numbers_;  // tensors(), if some are in formats
-  std::string files_directory_;
+  const StoreTensors read_;
+  std::string files_directory_, headers_;
   std::vector<std::string> files_;
   std::vector<std::uint32_t> order_;  // order of pieces, by (tensor, first element)
 };
@@ -268,13 +315,21 @@ Error not_finished(const std::string& path) {
       .fix("run the pack command again: it goes on where it stopped");
 }
 
+GgufHead gguf_head(const InputFile& headers, const StoredSource& source) {
+  return {headers, source.header.offset, source.header.length,
+          fmt::format("{}, {}", headers.path(), source.path), source.size};
+}
+
+void check_not_gguf(const std::string& path) {
+  if (!looks_like_gguf(path)) return;
+  throw Error(ErrorKind::kUnsupported, "GGUF files are not rounded")
+      .in(path)
+      .expected("the directory of a model")
+      .found("a GGUF file")
+      .fix("run the file as it is, or download the model's safetensors");
+}
+
 void check_not_packed(const std::string& path) {
-  if (looks_like_gguf(path))
-    throw Error(ErrorKind::kUnsupported, "GGUF files are not packed or rounded yet")
-        .in(path)
-        .expected("the directory of a model")
-        .found("a GGUF file")
-        .fix("run the file as it is, or download the model's safetensors");
   if (!looks_like_store(path)) return;
   bool rounded = false;
   try {

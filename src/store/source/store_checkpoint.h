@@ -6,8 +6,10 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/files/file.h"
 #include "store/checkpoint.h"
 #include "store/manifest.h"
+#include "store/source/gguf.h"
 
 namespace sluice::store {
 
@@ -26,9 +28,14 @@ Error not_finished(const std::string& path);
 void check_has_manifest(const std::string& path);
 std::string read_manifest_text(const std::string& path);
 
-// Error(kInvalid) if `path` looks like a packed store, (kUnsupported) if like a GGUF file, where a model
-// directory is needed; the error gives the remedy, for a store that of its family.
+// Error(kInvalid) if `path` looks like a packed store where a model that is none is needed; the error gives
+// the remedy, that of its family.
 void check_not_packed(const std::string& path);
+// Error(kUnsupported) if it looks like a GGUF file where a model directory is needed.
+void check_not_gguf(const std::string& path);
+
+// Where the head of a GGUF source lies, in headers.bin. `headers` must outlive the result.
+GgufHead gguf_head(const InputFile& headers, const StoredSource& source);
 
 // Opens a store as open_store(). Compares files of the source with their SHA-256 when they are asked for,
 // weights when they are read.

@@ -222,7 +222,7 @@ Weights read_weights(const std::string& directory, const WeightSet& set) {
     for (SafetensorsTensor& tensor : header.tensors) {
       found.emplace_back(std::move(tensor.info), TensorPlace{index, tensor.offset});
     }
-    weights.files.push_back({relative, file.size(), header.bytes});
+    weights.files.push_back({relative, file.size()});
   }
   std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
     return std::tie(a.first.name, a.second.file) < std::tie(b.first.name, b.second.file);

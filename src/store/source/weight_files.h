@@ -1,11 +1,14 @@
 // Which files of a model directory hold its weights, and every tensor in them.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "codec/matrix_format.h"
 #include "store/checkpoint.h"
 #include "store/source/safetensors.h"
 #include "store/source/source_directory.h"
@@ -31,7 +34,6 @@ WeightSet select_weights(const SourceDirectory& directory, OtherWeights other_we
 struct WeightFile {
   std::string relative;
   Bytes size = 0;
-  Bytes head_bytes = 0;  // length field and header
 };
 
 struct TensorPlace {
@@ -43,6 +45,13 @@ struct Weights {
   std::vector<WeightFile> files;
   std::vector<TensorInfo> tensors;  // ascending by name
   std::vector<TensorPlace> places;  // parallel to tensors
+};
+
+// Tensors as readers have them, ascending by name, and which tensors of the files hold their planes.
+struct ReadTensors {
+  std::vector<TensorInfo> tensors;
+  // Parallel to tensors: for each plane of the format an index into Weights::tensors. Words have one plane.
+  std::vector<std::array<std::uint32_t, codec::kMostPlanes>> planes;
 };
 
 // Reads the header of every file of the set and checks it against the index. Error(kInvalid) for a tensor

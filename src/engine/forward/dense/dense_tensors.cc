@@ -29,6 +29,9 @@ bool needs_words(const TensorSpec& spec) {
          spec.role == Role::kKvUp;
 }
 
+// Whether products are made with some of the tensor's rows, which tiles share.
+bool is_cut(const TensorSpec& spec) { return spec.role == Role::kKeyUp || spec.role == Role::kValueUp; }
+
 }  // namespace
 
 std::uint64_t DenseTensor::elements() const { return elements_in(*spec); }
@@ -36,7 +39,7 @@ std::uint64_t DenseTensor::elements() const { return elements_in(*spec); }
 bool DenseTensor::is_vector() const { return is_dense_vector(*spec); }
 
 bool DenseTensor::is_packed(DenseView view) const {
-  return view == DenseView::kPacked && stored.own_columns && !needs_words(*spec);
+  return view == DenseView::kPacked && stored.own_columns && !needs_words(*spec) && !is_cut(*spec);
 }
 
 const codec::MatrixFormat* DenseTensor::format() const {
