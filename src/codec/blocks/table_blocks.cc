@@ -77,7 +77,7 @@ constinit const MatrixFormat kFormatMxfp4Pair = {
     .planes = {{{"codes", bytes_in_blocks<1, 2, 1>}, {"scales", bytes_in_blocks<1, kPairElements, 1>}}},
     .block = {1, kPairElements},
     .ragged = false,
-    .input = InputForm::kExact,
+    .input = InputForm::kBlocks,
     .check = check_pair,
     .row = pair_row};
 
