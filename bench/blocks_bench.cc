@@ -1,7 +1,8 @@
 // sluice_bench_blocks [--mib N] [--rounds N] [--isa NAME] [--threads N] [--format NAME] [--json FILE]
-// Products with matrices in blocks of codes and fp32 activations. One token out of memory, in three shapes,
-// beside the rate of memory and the same loop out of the L1 cache; 128 tokens beside the rate of the FMA
-// units; each beside the product by decoded rows, whose bits it must have.
+// Products with matrices in blocks of codes and activations in fp32 or in codes of 8 bits (int8). One token
+// out of memory, in three shapes, beside the rate of memory and the same loop out of the L1 cache; 128 tokens
+// beside the rate of the FMA units; those with fp32 beside the product by decoded rows, whose bits it must
+// have.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -38,16 +39,20 @@ constexpr std::size_t kSmallTimes = 4000, kTokens = 128;
 // Decoded rows are slow: so many matrices of them for one of the kernels.
 constexpr std::size_t kFewer = 8;
 
+constexpr std::size_t kNone = SIZE_MAX;
+
 struct Line {
   std::size_t workload;
   double bytes = 0, flop = 0;
+  std::size_t small = kNone, decoded = kNone;  // lines of the same loop out of the L1 cache, of decoded rows
 };
 
 // All measurements of one format. Workloads refer to it.
 class FormatBench {
  public:
   FormatBench(const kernels::Blocks& blocks, Context ctx, std::size_t bytes)
-      : format_(blocks.format), ctx_(ctx), decoded_(kernels::decoded_format(format_)) {
+      : format_(blocks.format), ctx_(ctx), coded_ctx_(ctx), decoded_(kernels::decoded_format(format_)) {
+    coded_ctx_.activations = kernels::ActivationForm::kInt8;
     std::mt19937_64 random(1);
     for (std::size_t p = 0; p < format_.plane_count(); ++p) {
       const std::size_t size = bytes / format_.bytes(kShapes[0]) * format_.plane_bytes(kShapes[0], p);
@@ -66,11 +71,15 @@ class FormatBench {
     std::normal_distribution<float> normal;
     for (std::size_t i = 0; i < x_.size(); ++i) x_[i] = normal(random);
     y_.resize(kTokens * 4096);
+    for (const MatrixShape shape : kShapes) code(shape);
+    code(kSmall);
   }
 
   void run(std::size_t rounds, bench::Report& report) {
     check({37, 512}, 1);
     check({37, 512}, 13);
+    check_coded({37, 512}, 1);
+    check_coded({37, 512}, 13);
     add_limits();
     for (const MatrixShape shape : kShapes) add(shape, 1);
     add(kShapes[0], kTokens);
@@ -94,6 +103,17 @@ class FormatBench {
   void multiply(const codec::MatrixRef& w, std::size_t tokens, float* y) const {
     kernels::matmul(ctx_, x_.data(), tokens, w, {}, y, w.shape.rows);
   }
+  // Makes the activations of matrices with so many columns codes.
+  void code(MatrixShape shape) {
+    bench::Aligned<float>& codes = coded_[shape.columns];
+    codes.resize(kTokens * kernels::arranged_floats(shape.columns));
+    kernels::arrange_for(coded_ctx_, matrix({1, shape.columns}, 0), x_.data(), kTokens, shape.columns,
+                         codes.data());
+  }
+  const float* codes(const codec::MatrixRef& w) const { return coded_.at(w.shape.columns).data(); }
+  void multiply_coded(const codec::MatrixRef& w, std::size_t tokens, float* y) const {
+    kernels::matmul(coded_ctx_, codes(w), tokens, w, {}, y, w.shape.rows);
+  }
   void multiply_decoded(const codec::MatrixRef& w, std::size_t tokens, float* y) const {
     decoded_.driver->multiply(ctx_, decoded_.of(ctx_.isa), {x_.data(), tokens, w, {}, y, w.shape.rows});
   }
@@ -106,44 +126,63 @@ class FormatBench {
     SLUICE_CHECK(std::memcmp(found.data(), wanted.data(), found.size() * 4) == 0, std::string(format_.name));
   }
 
-  void add_line(bench::Workload workload, double bytes, double flop) {
-    lines_.push_back({workloads_.size(), bytes, flop});
+  // Against plain code.
+  void check_coded(MatrixShape shape, std::size_t tokens) {
+    std::vector<float> found(tokens * shape.rows), wanted(found.size());
+    const codec::MatrixRef w = matrix(shape, 1);
+    multiply_coded(w, tokens, found.data());
+    Context plain = coded_ctx_;
+    plain.isa = Isa::kScalar;
+    kernels::matmul(plain, codes(w), tokens, w, {}, wanted.data(), shape.rows);
+    // Bits, not values. NOLINTNEXTLINE(bugprone-suspicious-memory-comparison)
+    SLUICE_CHECK(std::memcmp(found.data(), wanted.data(), found.size() * 4) == 0, std::string(format_.name));
+  }
+
+  std::size_t add_line(bench::Workload workload, double bytes, double flop, std::size_t small = kNone) {
+    lines_.push_back({workloads_.size(), bytes, flop, small});
     workloads_.push_back(std::move(workload));
+    return lines_.size() - 1;
   }
 
   void add_limits() {
     const std::size_t threads = ctx_.pool->threads();
     const std::size_t part = size_[0] / threads / 32768 * 32768;
-    add_line({"read, 8 streams",
-              [this, threads, part](std::size_t) {
-                ctx_.pool->parallel_for(threads, [&](std::size_t i) {
-                  sink_ = sink_ ^ bench::read_streams({planes_[0].data() + i * part, part}, part / 8);
-                });
-              }},
-             static_cast<double>(part * threads), 0);
-    add_line({"16x512 in the L1 cache",
-              [this, threads](std::size_t) {
-                ctx_.pool->parallel_for(threads, [&](std::size_t i) {
-                  Context alone = ctx_;
-                  alone.pool = nullptr;
-                  float y[kSmall.rows];
-                  const codec::MatrixRef w = matrix(kSmall, i);
-                  for (std::size_t n = 0; n < kSmallTimes; ++n)
-                    kernels::matmul(alone, x_.data(), 1, w, {}, y, kSmall.rows);
-                });
-              }},
-             static_cast<double>(threads * kSmallTimes * format_.bytes(kSmall)),
-             2.0 * static_cast<double>(threads * kSmallTimes * kSmall.elements()));
+    read_ = add_line({"read, 8 streams",
+                      [this, threads, part](std::size_t) {
+                        ctx_.pool->parallel_for(threads, [&](std::size_t i) {
+                          sink_ = sink_ ^ bench::read_streams({planes_[0].data() + i * part, part}, part / 8);
+                        });
+                      }},
+                     static_cast<double>(part * threads), 0);
+    small_ = add_small("16x512 in the L1 cache", ctx_, x_.data());
+    coded_small_ = add_small("16x512 in the L1 cache, int8", coded_ctx_, coded_.at(kSmall.columns).data());
     float sum = 0;
     const double flop = bench::fma_peak_run(ctx_.isa, &sum) * static_cast<double>(threads);
-    add_line({"FMA peak",
-              [this, threads](std::size_t) {
-                ctx_.pool->parallel_for(threads, [&](std::size_t) {
-                  float some = 0;
-                  bench::fma_peak_run(ctx_.isa, &some);
-                });
-              }},
-             0, flop);
+    peak_ = add_line({"FMA peak",
+                      [this, threads](std::size_t) {
+                        ctx_.pool->parallel_for(threads, [&](std::size_t) {
+                          float some = 0;
+                          bench::fma_peak_run(ctx_.isa, &some);
+                        });
+                      }},
+                     0, flop);
+  }
+
+  std::size_t add_small(const char* name, const Context& ctx, const float* x) {
+    const std::size_t threads = ctx.pool->threads();
+    return add_line({name,
+                     [this, &ctx, x, threads](std::size_t) {
+                       ctx.pool->parallel_for(threads, [&](std::size_t i) {
+                         Context alone = ctx;
+                         alone.pool = nullptr;
+                         float y[kSmall.rows];
+                         const codec::MatrixRef w = matrix(kSmall, i);
+                         for (std::size_t n = 0; n < kSmallTimes; ++n)
+                           kernels::matmul(alone, x, 1, w, {}, y, kSmall.rows);
+                       });
+                     }},
+                    static_cast<double>(threads * kSmallTimes * format_.bytes(kSmall)),
+                    2.0 * static_cast<double>(threads * kSmallTimes * kSmall.elements()));
   }
 
   void add(MatrixShape shape, std::size_t tokens) {
@@ -152,17 +191,24 @@ class FormatBench {
     const auto bytes = [&](std::size_t n) { return static_cast<double>(n * format_.bytes(shape)); };
     const auto flop = [&](std::size_t n) { return 2.0 * static_cast<double>(n * shape.elements() * tokens); };
     const std::string name = fmt::format("{}x{} m={}", shape.rows, shape.columns, tokens);
-    add_line({name,
+    const std::size_t exact = add_line({name,
+                                        [this, shape, tokens, all](std::size_t) {
+                                          for (std::size_t i = 0; i < all; ++i)
+                                            multiply(matrix(shape, i), tokens, y_.data());
+                                        }},
+                                       bytes(all), flop(all), small_);
+    add_line({name + ", int8",
               [this, shape, tokens, all](std::size_t) {
-                for (std::size_t i = 0; i < all; ++i) multiply(matrix(shape, i), tokens, y_.data());
+                for (std::size_t i = 0; i < all; ++i) multiply_coded(matrix(shape, i), tokens, y_.data());
               }},
-             bytes(all), flop(all));
-    add_line({name + ", decoded rows",
-              [this, shape, tokens, fewer](std::size_t round) {
-                for (std::size_t i = 0; i < fewer; ++i)
-                  multiply_decoded(matrix(shape, (round * fewer + i) % count(shape)), tokens, y_.data());
-              }},
-             bytes(fewer), flop(fewer));
+             bytes(all), flop(all), coded_small_);
+    lines_[exact].decoded =
+        add_line({name + ", decoded rows",
+                  [this, shape, tokens, fewer](std::size_t round) {
+                    for (std::size_t i = 0; i < fewer; ++i)
+                      multiply_decoded(matrix(shape, (round * fewer + i) % count(shape)), tokens, y_.data());
+                  }},
+                 bytes(fewer), flop(fewer), small_);
   }
 
   // Shares of each round, of a rate in bytes or in operations.
@@ -172,9 +218,8 @@ class FormatBench {
   }
 
   void print(bench::Report& report) const {
-    const Line &read = lines_[0], &small = lines_[1], &peak = lines_[2];
-    for (std::size_t i = 0; i < lines_.size(); ++i) {
-      const Line& line = lines_[i];
+    const Line &read = lines_[read_], &peak = lines_[peak_];
+    for (const Line& line : lines_) {
       const bench::Workload& w = workloads_[line.workload];
       const auto rate = [&](double amount) {
         return amount == 0 ? std::string("-")
@@ -185,10 +230,10 @@ class FormatBench {
       };
       std::vector<double> of_read, of_small, of_less, of_peak, of_decoded;
       if (line.bytes != 0) of_read = shares(line, &Line::bytes, read);
-      if (line.bytes != 0 && i != 0) of_small = shares(line, &Line::bytes, small);
+      if (line.small != kNone) of_small = shares(line, &Line::bytes, lines_[line.small]);
       for (std::size_t r = 0; r < of_small.size(); ++r) of_less.push_back(std::max(of_read[r], of_small[r]));
       if (line.flop != 0) of_peak = shares(line, &Line::flop, peak);
-      if (i >= 3 && i % 2 == 1) of_decoded = shares(line, &Line::flop, lines_[i + 1]);
+      if (line.decoded != kNone) of_decoded = shares(line, &Line::flop, lines_[line.decoded]);
       const std::string name = std::string(format_.name) + ' ' + w.name;
       fmt::print("{:<42} {:>30} {:>8} {:>8} {:>6} {:>6} {:>6} {:>6} {:>6}\n", name, bench::times(w),
                  rate(line.bytes), rate(line.flop / 2), median(of_read), median(of_small), median(of_less),
@@ -201,13 +246,15 @@ class FormatBench {
   }
 
   const codec::MatrixFormat& format_;
-  Context ctx_;
+  Context ctx_, coded_ctx_;
   FormatRow decoded_;
   bench::Aligned<std::byte> planes_[codec::kMostPlanes];
   std::size_t size_[codec::kMostPlanes] = {};
   bench::Aligned<float> x_, y_;
+  std::map<std::size_t, bench::Aligned<float>> coded_;  // activations in codes, by columns
   std::vector<bench::Workload> workloads_;
   std::vector<Line> lines_;
+  std::size_t read_ = kNone, small_ = kNone, coded_small_ = kNone, peak_ = kNone;
   volatile std::uint64_t sink_ = 0;
 };
 

@@ -27,11 +27,12 @@ struct MatrixShape {
 // The form of activations that products with a format read. kernels/products/input_form.h has a row for each:
 // its floats, and how they are made.
 enum class InputForm : std::uint8_t {
-  kWords,  // arranged as matmul.h says; rounded to BF16 where the context's products round
-  kCells,  // arranged as sliced_matmul.h says, or in codes of 8 bits
-  kExact,  // arranged as matmul.h says, and never rounded: for formats whose values are no BF16 words
+  kWords,   // arranged as matmul.h says; rounded to BF16 where the context's products round
+  kCells,   // arranged as sliced_matmul.h says, or in codes of 8 bits
+  kExact,   // arranged as matmul.h says, and never rounded: for formats whose values are no BF16 words
+  kBlocks,  // as kExact, or in codes of 8 bits (coded_blocks.h)
 };
-inline constexpr std::size_t kInputForms = 3;
+inline constexpr std::size_t kInputForms = 4;
 
 // The two regions of an expert, which are read and kept apart from each other (docs/experts.md).
 enum class PlaneRegion : std::uint8_t {

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -199,6 +200,89 @@ TEST_F(QuantisedGguf, MixedTypesHaveTheSameBitsAtEveryBudget) {
     options.isa = isa_name(isa);
     options.threads = 1;
     EXPECT_TRUE(same_bits(run(path, options).logits, expected.logits)) << isa_name(isa);
+  }
+}
+
+// Blocks are multiplied with activations in codes of 8 bits.
+EngineOptions coded_options() {
+  EngineOptions options = small_options();
+  options.math = Math::kAuto;
+  options.kv = DType::kF32;
+  options.activations = kernels::ActivationForm::kInt8;
+  options.prefetch = "none";
+  return options;
+}
+
+// The distance of two vectors by the length of the second.
+double distance(const std::vector<float>& found, const std::vector<float>& expected) {
+  double apart = 0, all = 0;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const double difference = static_cast<double>(found[i]) - expected[i];
+    apart += difference * difference;
+    all += static_cast<double>(expected[i]) * expected[i];
+  }
+  return std::sqrt(apart / all);
+}
+
+TEST_F(QuantisedGguf, ActivationsInCodesAreNearFp32InEveryType) {
+  for (const std::string_view type : kTypes) {
+    SCOPED_TRACE(std::string(type));
+    GgufModel gguf(directory_);
+    gguf.quantise(
+        [&](const std::string& name) {
+          const bool vector =
+              name.find("norm") != std::string::npos || name.find("gate_inp") != std::string::npos;
+          return vector ? std::string_view() : type;
+        },
+        3);
+    const std::string path = scratch_.path() + "/coded.gguf";
+    gguf.write(path);
+    EngineOptions plain = coded_options();
+    plain.activations.reset();
+    const Ran coded = run(path, coded_options()), fp32 = run(path, plain);
+    const double error = distance(coded.logits, fp32.logits);
+    std::cout << type << ": logits are apart by " << error << " of their length" << std::endl;
+    EXPECT_GT(error, 1e-5);  // the flag does something
+    EXPECT_LT(error, 0.15);  // of random blocks: here and there a router's choice changes
+  }
+}
+
+TEST_F(QuantisedGguf, ActivationsInCodesHaveTheSameBitsAtEveryBudgetAndOnEveryInstructionSet) {
+  const GgufModel gguf = mixed();
+  const std::string path = scratch_.path() + "/mixed.gguf";
+  gguf.write(path);
+  const Ran whole = run(path, coded_options());
+  for (const std::size_t chunk : {1, 3, 7}) {
+    EngineOptions tight = coded_options();
+    tight.memory = whole.minimum + 512 * kKiB;
+    tight.chunk = chunk;
+    EXPECT_TRUE(same_bits(run(path, tight).logits, whole.logits)) << chunk;
+  }
+  for (const Isa isa : available_isas()) {
+    for (const unsigned threads : {1u, 3u}) {
+      EngineOptions options = coded_options();
+      options.isa = isa_name(isa);
+      options.threads = threads;
+      EXPECT_TRUE(same_bits(run(path, options).logits, whole.logits)) << isa_name(isa) << ' ' << threads;
+    }
+  }
+}
+
+TEST_F(QuantisedGguf, ActivationsInCodesHaveTheSameBitsOnADevice) {
+  const GgufModel gguf = mixed();
+  const std::string path = scratch_.path() + "/mixed.gguf";
+  gguf.write(path);
+  const Ran host = run(path, coded_options());
+  for (const DenseOn dense_on : {DenseOn::kHost, DenseOn::kDevice}) {
+    for (const std::size_t chunk : {1, 7}) {
+      EngineOptions options = coded_options();
+      options.device = "emulated:link=inf,compute=inf,latency=0us";
+      options.device_slots = 2;
+      options.placement = "device";
+      options.dense_on = dense_on;
+      options.chunk = chunk;
+      EXPECT_TRUE(same_bits(run(path, options).logits, host.logits)) << chunk;
+    }
   }
 }
 

@@ -16,8 +16,8 @@ enum class Products {
   kPairs,  // activations rounded to BF16, in the order of dot products of pairs (tile_impl.h)
 };
 
-// The form of activations that are multiplied with weights in codes (slices, and dense matrices of 8 bits);
-// results depend on it, too.
+// The form of activations that are multiplied with weights in codes (slices, dense matrices of 8 bits, and
+// blocks); results depend on it, too.
 enum class ActivationForm {
   kF32,   // unchanged
   kInt8,  // codes of 8 bits (activation_codes.h)

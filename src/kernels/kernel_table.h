@@ -11,6 +11,7 @@ namespace sluice::kernels {
 // Each stands in the _impl.h of its operation; who calls one includes that.
 struct AttentionKernels;
 struct BlockKernels;
+struct CodedBlockKernels;
 struct ElementwiseKernels;
 struct Int8Kernels;
 struct IntegerKernels;
@@ -34,6 +35,7 @@ extern const Int8Kernels kInt8Scalar, kInt8Avx2, kInt8Avx512, kInt8Neon;
 extern const IntegerKernels kIntegerScalar, kIntegerAvx2, kIntegerAvx512, kIntegerAvx512Vnni, kIntegerAmxInt8,
     kIntegerNeon;
 extern const BlockKernels kBlocksAvx2, kBlocksAvx512;
+extern const CodedBlockKernels kCodedBlocksScalar, kCodedBlocksAvx2;
 extern const PackedKernels kPackedNone, kPackedAvx512, kPackedAvx512Vbmi2;
 extern const TileKernels kTilesScalar, kTilesAmx;
 extern const TileKernels kPairsScalar, kPairsAvx512Bf16;

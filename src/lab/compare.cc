@@ -108,7 +108,10 @@ std::optional<std::string> arithmetic_of(const engine::Engine& engine) {
   if (policies.depends_on_memory()) return std::nullopt;
   const std::string kept = fmt::format("{} keys and values", dtype_name(engine.plan().cache_dtype));
   const std::string played = policies.played(), routing = played.empty() ? "" : ", routing " + played;
-  if (!engine.checkpoint().slices()) return "exact weights, " + kept + routing;
+  if (!engine.checkpoint().slices()) {
+    const bool coded = engine.plan().activations == kernels::ActivationForm::kInt8;
+    return "exact weights, " + std::string(coded ? "int8 activations, " : "") + kept + routing;
+  }
   return fmt::format("{} precision{}, {} activations, {}{}", experts::precision_name(policies.precision.mode),
                      engine.plan().low_view == codec::SliceView::kCenter ? " (amat-center)" : "",
                      engine::activations_name(*engine.plan().activations), kept, routing);

@@ -53,8 +53,8 @@ void add_activations_flag(Command& command, SliceFlags& flags) {
   command
       .add_option(
           Setting::kActivations, &flags.activations,
-          "What experts in slices (and dense weights of 8 bits) are multiplied with: int8 (codes of 8 bits, "
-          "faster), fp32; default: int8, with " +
+          "What experts in slices, dense weights of 8 bits and the blocks of GGUF files and MXFP4 are "
+          "multiplied with: int8 (codes of 8 bits, faster), fp32; default: int8, for blocks and with " +
               Setting::kMath + " f32 fp32")
       ->group(slices_group());
 }

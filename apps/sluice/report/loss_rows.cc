@@ -110,6 +110,8 @@ std::vector<ReportRow> loss_rows(const engine::RunReport& run) {
                                            routing.substituted, 100 * ratio(routing.mass_lost, tokens))});
   }
   const bool decoding = statistics.decode.tokens > 0;
+  if (!run.checkpoint.slices() && run.plan.activations == kernels::ActivationForm::kInt8)
+    rows.push_back({"activations", "int8, where weights are blocks of codes"});
   if (run.checkpoint.slices())
     rows.push_back({"slices", slices_line(run)});
   else if (decoding && run.constraint() != nullptr)

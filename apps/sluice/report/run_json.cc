@@ -169,6 +169,8 @@ Json losses_json(const engine::RunReport& run) {
   if (run.loss_guard() != nullptr && !run.checkpoint.slices())
     json["routing"]["max_loss"] = as_share(run.loss_guard()->contract().limit);
   if (const std::string played = run.policies.played(); !played.empty()) json["routing"]["played"] = played;
+  if (run.plan.activations && !run.checkpoint.slices())
+    json["activations"] = engine::activations_name(*run.plan.activations);
   if (run.checkpoint.slices())
     json["slices"] = slices_json(run);
   else if (const experts::MissConstraint* const limit = run.constraint())

@@ -71,7 +71,7 @@ struct BlockFormat {
     format.planes = {{{"blocks", bytes_in_blocks<1, Block::kElements, Block::kBytes>}}};
     format.block = {1, Block::kElements};
     format.ragged = false;
-    format.input = InputForm::kExact;
+    format.input = InputForm::kBlocks;
     format.check = check;
     format.row = row;
     return format;

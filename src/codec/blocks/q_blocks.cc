@@ -1,6 +1,6 @@
 // Blocks of 32 elements with one binary16 scale d, and a minimum m in some: GGUF's Q4_0, Q4_1, Q5_0, Q5_1 and
 // Q8_0. docs/formats.md.
-#include "codec/blocks/block_format.h"
+#include "codec/blocks/block_codes.h"
 
 namespace sluice::codec {
 namespace {
@@ -29,11 +29,6 @@ struct Q41 {
     for (unsigned i = 0; i < kElements; ++i) out[i] = d * static_cast<float>(nibble32(block + 4, i)) + m;
   }
 };
-
-// The fifth bits are those of a word of 32.
-unsigned code5(const std::byte* high, const std::byte* low, unsigned i) {
-  return nibble32(low, i) | (word32(high) >> i & 1) << 4;
-}
 
 struct Q50 {
   static constexpr std::uint64_t kElements = 32;

@@ -1,6 +1,6 @@
 // Codes of 4 bits that stand for the numbers of a table, times a scale: GGUF's IQ4_NL, IQ4_XS and MXFP4, and
 // MXFP4 as safetensors have it, in two planes. docs/formats.md.
-#include "codec/blocks/block_format.h"
+#include "codec/blocks/block_codes.h"
 #include "codec/blocks/tables.h"
 
 namespace sluice::codec {
@@ -10,7 +10,6 @@ using namespace blocks;
 
 // OCP's E8M0: a power of two; 255 is no number.
 bool is_number(std::byte e8m0) { return e8m0 != std::byte{255}; }
-float power_of_two(std::byte e8m0) { return std::ldexp(1.F, static_cast<int>(byte(&e8m0)) - 127); }
 
 struct Iq4Nl {
   static constexpr std::uint64_t kElements = 32;
@@ -28,10 +27,8 @@ struct Iq4Xs {
   static bool sound(const std::byte* block) { return std::isfinite(half(block)); }
   static void decode(const std::byte* block, float* out) {
     const float d = half(block);
-    const unsigned high = word16(block + 2);
     for (unsigned j = 0; j < kElements / 32; ++j) {
-      const unsigned scale = (byte(block + 4 + j / 2) >> (j % 2 * 4) & 15) | (high >> (2 * j) & 3) << 4;
-      const float of_sub_block = d * static_cast<float>(static_cast<int>(scale) - 32);
+      const float of_sub_block = d * static_cast<float>(iq4xs_scale(block, j));
       for (unsigned i = 0; i < 32; ++i)
         out[32 * j + i] = of_sub_block * kIq4[nibble32(block + 8 + 16 * j, i)];
     }
@@ -80,7 +77,7 @@ constinit const MatrixFormat kFormatMxfp4Pair = {
     .planes = {{{"codes", bytes_in_blocks<1, 2, 1>}, {"scales", bytes_in_blocks<1, kPairElements, 1>}}},
     .block = {1, kPairElements},
     .ragged = false,
-    .input = InputForm::kExact,
+    .input = InputForm::kBlocks,
     .check = check_pair,
     .row = pair_row};
 

@@ -18,7 +18,7 @@ namespace {
 
 using experts::PrecisionMode;
 
-// docs/slicemoe.md has its cost.
+// Of weights in slices and in codes of 8 bits. docs/slicemoe.md has its cost.
 constexpr kernels::ActivationForm kUsualActivations = kernels::ActivationForm::kInt8;
 
 experts::Family family_of_experts(store::Family family) {
@@ -65,7 +65,8 @@ void check_precision(PrecisionMode chosen, const ModelFacts& facts) {
            " high to use every stored bit, or run the model that the store was packed from");
 }
 
-// Empty for a model without weights in codes.
+// Empty for a model without weights in codes or blocks. Blocks are multiplied with fp32, unless the user says
+// otherwise.
 std::optional<kernels::ActivationForm> activations_of(const EngineOptions& options, const ModelFacts& facts) {
   using kernels::ActivationForm;
   const bool exact = options.math == Math::kF32;
@@ -77,16 +78,24 @@ std::optional<kernels::ActivationForm> activations_of(const EngineOptions& optio
         .found(activations_name(*wanted))
         .fix(fix);
   };
-  if (!facts.slices) {  // only such stores have dense matrices in codes
+  const bool codes = facts.slices.has_value();  // only such stores have dense matrices in codes
+  if (!codes && !facts.blocks) {
     if (wanted)
-      throw refuse("this model has no weights in slices or 8-bit codes, so its activations are always fp32",
-                   "a store of family sliced", "leave " + Setting::kActivations + " out");
+      throw refuse(
+          "this model has no weights in slices, 8-bit codes or blocks of codes, so its activations "
+          "are always fp32",
+          "a store of family sliced, or a model in types such as Q8_0, Q4_K or MXFP4",
+          "leave " + Setting::kActivations + " out");
     return std::nullopt;
   }
   if (exact && wanted == ActivationForm::kInt8)
     throw refuse(Setting::kMath + " f32 computes everything in fp32", "fp32",
                  "leave out " + Setting::kActivations + " or " + Setting::kMath);
-  return wanted.value_or(exact ? ActivationForm::kF32 : kUsualActivations);
+  return wanted.value_or(exact || !codes ? ActivationForm::kF32 : kUsualActivations);
+}
+
+bool is_in_blocks(const store::TensorInfo& tensor) {
+  return tensor.format != nullptr && tensor.format->input == codec::InputForm::kBlocks;
 }
 
 experts::Parts kept_parts(Keep keep, const PolicyPlan& policies, const ModelFacts& facts) {
@@ -136,6 +145,7 @@ std::string_view SlotChoice::form() const {
 ModelFacts facts_of(const store::Checkpoint& checkpoint, const model::Model& model) {
   ModelFacts facts{.path = checkpoint.path(),
                    .slices = checkpoint.slices(),
+                   .blocks = std::ranges::any_of(checkpoint.tensors(), is_in_blocks),
                    .family = family_of_experts(checkpoint.family()),
                    .has_experts = !model.experts.empty(),
                    .has_encoder = model.config.has_encoder(),

@@ -32,6 +32,7 @@ namespace sluice::engine {
 struct ModelFacts {
   std::string path;
   std::optional<codec::SliceBits> slices{};  // of a store of family sliced
+  bool blocks = false;                       // some matrix is in blocks of codes
   experts::Family family = experts::Family::kRaw;
   bool split = false;        // every expert is stored as sm and exp; true where there are no experts
   bool packable = false;     // … and can be computed with so
@@ -91,7 +92,7 @@ struct EnginePlan {
   std::uint64_t seed = 0;
   Bytes recording = 0;
   codec::SliceView low_view = codec::SliceView::kLow;
-  std::optional<kernels::ActivationForm> activations;  // empty: the model has no weights in codes
+  std::optional<kernels::ActivationForm> activations;  // empty: the model has no weights in codes or blocks
   std::optional<Bytes> cache_bytes;
   bool less_cache_will_do = false;
   const kernels::FormatTable* formats = nullptr;  // as in EngineOptions

@@ -29,6 +29,7 @@ const ModelFacts kSliced{.path = "sliced",
                          .has_experts = true,
                          .experts = 8,
                          .top_k = 2};
+const ModelFacts kBlocks{.path = "blocks", .blocks = true, .has_experts = true, .experts = 8, .top_k = 2};
 
 EngineOptions with(const std::function<void(EngineOptions&)>& change) {
   EngineOptions options;
@@ -100,6 +101,10 @@ TEST(EnginePlan, GivesSlicesTheirCacheAndFormOfActivations) {
       with([](EngineOptions& o) { o.precision = PrecisionMode::kHigh, o.math = Math::kF32; }), kSliced);
   EXPECT_EQ(exact.activations, kernels::ActivationForm::kF32);
   EXPECT_EQ(exact.cache_dtype, DType::kF32);
+  EXPECT_EQ(resolve({}, kBlocks).activations, kernels::ActivationForm::kF32);
+  const EnginePlan coded =
+      resolve(with([](EngineOptions& o) { o.activations = kernels::ActivationForm::kInt8; }), kBlocks);
+  EXPECT_EQ(coded.activations, kernels::ActivationForm::kInt8);
 }
 
 TEST(EnginePlan, UnderAContractHasPoliciesThatLoseNothingBesideThoseThatMay) {
@@ -171,6 +176,12 @@ TEST(EnginePlan, RefusesWhatDoesNotGoTogether) {
   EXPECT_EQ(refused([](EngineOptions& o) { o.constraint = ConstraintMode::kHard; }, kWhole), "--constraint");
   EXPECT_EQ(refused([](EngineOptions& o) { o.activations = kernels::ActivationForm::kF32; }, kWhole),
             "--activations");
+  EXPECT_EQ(
+      refused([](EngineOptions& o) { o.activations = kernels::ActivationForm::kInt8, o.math = Math::kF32; },
+              kBlocks),
+      "--activations");
+  EXPECT_EQ(refused([](EngineOptions& o) { o.activations = kernels::ActivationForm::kInt8; }, kBlocks),
+            "accepted");
   EXPECT_EQ(refused([](EngineOptions& o) { o.router = "cache-prior", o.cache_aware.top_j = 9; }, kWhole),
             "--top-j");
   EXPECT_EQ(refused([](EngineOptions&) {}, kWhole), "accepted");

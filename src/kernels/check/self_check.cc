@@ -193,8 +193,8 @@ std::vector<Result> results(Isa isa, Products products) {
     const Context multiplies{nullptr, isa, products, form};
     add_sliced(multiplies, x, kTokens, kRows, kCols, all);
     add_int8(multiplies, x, kTokens, kRows, kCols, all);
+    add_blocks(multiplies, x, kRows, all);
   }
-  add_blocks(ctx, x, kRows, all);
   for (const DType dtype : {DType::kBF16, DType::kF32}) {
     constexpr std::size_t kQueries = 3, kPositions = 21;
     const AttentionShape shape{4, 2, 40, 24, 0.17f, 11};

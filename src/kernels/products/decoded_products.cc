@@ -33,15 +33,16 @@ void decode_and_multiply(const Context& ctx, const FormatKernels& kernels, const
   }
 }
 
-void multiply_blocks(const FormatKernels& kernels, const Product& product, std::size_t begin,
-                     std::size_t end) {
+void multiply_blocks(RowsKernel rows, const Product& product, std::size_t begin, std::size_t end) {
   const std::size_t stride = input_form(*product.w.format->input).floats(product.w.shape.columns);
-  kernels.blocks(product_args(product, product.x, stride, product.tokens, product.y), begin, end);
+  rows(product_args(product, product.x, stride, product.tokens, product.y), begin, end);
 }
 
 void multiply_some(const Context& ctx, const FormatKernels& kernels, const Product& product,
                    std::size_t begin, std::size_t end) {
-  if (kernels.blocks != nullptr) return multiply_blocks(kernels, product, begin, end);
+  if (ctx.activations == ActivationForm::kInt8 && kernels.coded_rows != nullptr)
+    return multiply_blocks(kernels.coded_rows, product, begin, end);
+  if (kernels.blocks != nullptr) return multiply_blocks(kernels.blocks, product, begin, end);
   decode_and_multiply(ctx, kernels, product, begin, end);
 }
 

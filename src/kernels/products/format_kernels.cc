@@ -9,6 +9,7 @@
 #include "device/space.h"
 #include "kernels/kernel_table.h"
 #include "kernels/products/blocks/block_products_impl.h"
+#include "kernels/products/blocks/coded_blocks_impl.h"
 #include "kernels/products/codes/int8_matmul_impl.h"
 #include "kernels/products/codes/integer_impl.h"
 #include "kernels/products/packed/packed_impl.h"
@@ -35,6 +36,9 @@ constexpr BySet<PackedKernels> kPlanes = {&kPackedNone,        &kPackedNone,    
                                           &kPackedNone};
 constexpr BySet<BlockKernels> kBlocks = {nullptr,        &kBlocksAvx2,   &kBlocksAvx512, &kBlocksAvx512,
                                          &kBlocksAvx512, &kBlocksAvx512, nullptr};
+constexpr BySet<CodedBlockKernels> kCodedBlocks = {&kCodedBlocksScalar, &kCodedBlocksAvx2, &kCodedBlocksAvx2,
+                                                   &kCodedBlocksAvx2,   &kCodedBlocksAvx2, &kCodedBlocksAvx2,
+                                                   &kCodedBlocksScalar};
 
 // VNNI is not on the ladder of instruction sets: CPUs with AVX-512 may have it or not.
 BySet<IntegerKernels> codes_by_set() {
@@ -68,6 +72,7 @@ constexpr BySet<SlicedKernels> kSlices = last_is(&kSlicedScalar, kOwnSlices);
 constexpr BySet<Int8Kernels> kInt8 = last_is(&kInt8Scalar, kOwnInt8);
 constexpr BySet<PackedKernels> kPlanes = last_is(&kPackedNone, &kPackedNone);
 constexpr BySet<BlockKernels> kBlocks = {};
+constexpr BySet<CodedBlockKernels> kCodedBlocks = last_is(&kCodedBlocksScalar, &kCodedBlocksScalar);
 BySet<IntegerKernels> codes_by_set() { return last_is(&kIntegerScalar, kOwnCodes); }
 #endif
 static_assert(static_cast<std::size_t>(Isa::kNeon) + 1 == kIsas);
@@ -104,8 +109,10 @@ FormatRow int8() {
 
 FormatRow blocks(const codec::MatrixFormat& format, RowsKernel BlockKernels::*own) {
   FormatRow row = decoded_format(format);
-  for (std::size_t isa = 0; isa < kIsas; ++isa)
+  for (std::size_t isa = 0; isa < kIsas; ++isa) {
     if (kBlocks[isa] != nullptr) row.sets[isa].blocks = kBlocks[isa]->*own;
+    row.sets[isa].coded_rows = kCodedBlocks[isa]->of.*own;
+  }
   return row;
 }
 

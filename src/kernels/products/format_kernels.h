@@ -19,9 +19,10 @@ struct TransposedArgs;   // words/matmul_impl.h
 
 // What an instruction set has for a format. Null: nothing.
 struct FormatKernels {
-  RowsKernel rows = nullptr;        // from activations in the format's InputForm, fp32 or rounded
-  RowsKernel coded_rows = nullptr;  // from activations in codes of 8 bits (activation_codes.h)
-  RowsKernel blocks = nullptr;      // from blocks of codes as they are (block_products_impl.h)
+  RowsKernel rows = nullptr;  // from activations in the format's InputForm, fp32 or rounded
+  RowsKernel coded_rows =
+      nullptr;                  // from activations in codes of 8 bits (activation_codes.h, coded_blocks.h)
+  RowsKernel blocks = nullptr;  // from blocks of codes as they are (block_products_impl.h)
   bool (*few)(const PackedGroupArgs& args) = nullptr;  // from compressed planes, without making words
   void (*transposed)(const TransposedArgs& args, std::size_t token_begin, std::size_t token_end,
                      std::size_t col_begin, std::size_t col_end) = nullptr;
@@ -56,8 +57,9 @@ extern const ProductDriver kWideProducts;
 extern const ProductDriver kBf16Products;
 // Compressed planes of BF16 words.
 extern const ProductDriver kPackedProducts;
-// Calls `blocks`. Without it, makes fp32 words of a few rows at a time by MatrixFormat::row, and multiplies
-// them with `rows`, the kernel of fp32 words. Both have the bits of the product with the matrix as fp32.
+// Calls `blocks`, or with activations in codes `coded_rows`. Without it, makes fp32 words of a few rows at a
+// time by MatrixFormat::row, and multiplies them with `rows`, the kernel of fp32 words. Both have the bits of
+// the product with the matrix as fp32.
 extern const ProductDriver kDecodedProducts;
 
 inline constexpr std::size_t kIsas = static_cast<std::size_t>(Isa::kNeon) + 1;

@@ -7,6 +7,7 @@
 
 #include "kernels/lanes/code_bytes-inl.h"
 #include "kernels/lanes/vec-inl.h"
+#include "kernels/products/blocks/block_bits-inl.h"
 
 namespace sluice::kernels {
 namespace {
@@ -22,24 +23,11 @@ inline constexpr NibbleTable kIq4Numbers =
 inline constexpr NibbleTable kFp4Numbers = nibble_table(0, .5F, 1, 1.5F, 2, 3, 4, 6,  //
                                                         -0.F, -.5F, -1, -1.5F, -2, -3, -4, -6);
 
-template <class Word>
-[[gnu::always_inline]] inline Word word_at(const std::byte* p) {
-  Word word;
-  __builtin_memcpy(&word, p, sizeof(word));
-  return word;
-}
-
 [[gnu::always_inline]] inline Columns times(Columns numbers, Vec scale) {
   return {mul(numbers.even, scale), mul(numbers.odd, scale)};
 }
 [[gnu::always_inline]] inline Columns times_plus(Columns numbers, Vec scale, Vec minimum) {
   return {fma(numbers.even, scale, minimum), fma(numbers.odd, scale, minimum)};
-}
-
-// Bits [n, n + count) of every code, moved to `to`.
-[[gnu::always_inline]] inline CodeBytes bits_to(CodeBytes a, unsigned n, unsigned count, unsigned to) {
-  const CodeBytes moved = n < to ? shift_left(a, to - n) : n > to ? shift_right(a, n - to) : a;
-  return keep_bits(moved, ((1u << count) - 1) << to);
 }
 
 struct OnePlane {
@@ -82,11 +70,6 @@ struct Q41 : OnePlane {
     return times_plus(numbers_of(load_nibbles(block + 4), kCounts), scale, minimum);
   }
 };
-
-// Codes of five bits: the fifth ones are a word.
-[[gnu::always_inline]] inline CodeBytes load_fives(const std::byte* fifth, const std::byte* nibbles) {
-  return either(load_nibbles(nibbles), keep_bits(spread_bits(word_at<std::uint32_t>(fifth)), 16));
-}
 
 struct Q50 : OnePlane {
   static constexpr std::size_t kColumns = 32, kBytes = 22;
@@ -137,35 +120,17 @@ struct Mxfp4Pair {
 
 // Blocks of 256 columns. Their scales are codes, made numbers all at once.
 
-inline constexpr std::uint64_t kLowNibbles = 0x0f0f0f0f0f0f0f0f;
-inline constexpr std::uint32_t kLowPairs = 0x03030303;
-constexpr std::uint64_t two_words(std::uint32_t low, std::uint32_t high) {
-  return low | std::uint64_t{high} << 32;
-}
-
 // A scale and a minimum for each 32 columns, as Q4_K and Q5_K have them at byte 4 of the block.
 struct SixBitScales {
   alignas(64) float numbers[16];  // scales, then the minima with a minus
   SixBitScales(const std::byte* block, float unit) {
-    const auto a = word_at<std::uint32_t>(block + 4), b = word_at<std::uint32_t>(block + 8),
-               c = word_at<std::uint32_t>(block + 12);
-    constexpr std::uint32_t kSix = 0x3f3f3f3f, kNibbles = 0x0f0f0f0f;
-    const std::uint64_t scales = two_words(a & kSix, (c & kNibbles) | (a >> 6 & kLowPairs) << 4),
-                        minima = two_words(b & kSix, (c >> 4 & kNibbles) | (b >> 6 & kLowPairs) << 4);
-    store(numbers, mul(of_bytes(scales, minima), two_halves(half_at(block) * unit, -half_at(block + 2))));
+    const SixBitCodes codes = six_bit_codes(block);
+    store(numbers,
+          mul(of_bytes(codes.scales, codes.minima), two_halves(half_at(block) * unit, -half_at(block + 2))));
   }
   [[gnu::always_inline]] Vec scale(unsigned h) const { return set1(numbers[h]); }
   [[gnu::always_inline]] Vec minimum(unsigned h) const { return set1(numbers[8 + h]); }
 };
-
-// 64 columns share 32 bytes.
-[[gnu::always_inline]] inline CodeBytes nibbles_of_64(const std::byte* codes, unsigned h) {
-  return bits_to(load_codes(codes + 32 * (h / 2)), 4 * (h % 2), 4, 0);
-}
-// 128 columns share 32 bytes.
-[[gnu::always_inline]] inline CodeBytes pairs_of_128(const std::byte* codes, unsigned h, unsigned to) {
-  return bits_to(load_codes(codes + 32 * (h / 4)), 2 * (h % 4), 2, to);
-}
 
 struct Q4K : OnePlane {
   static constexpr std::size_t kColumns = 256, kBytes = 144;
@@ -183,8 +148,7 @@ struct Q5K : OnePlane {
   SixBitScales scales;
   explicit Q5K(const std::byte* p, const std::byte*) : block(p), scales(p, kUnit) {}
   [[gnu::always_inline]] Columns columns(unsigned h) const {
-    const CodeBytes codes = either(nibbles_of_64(block + 48, h), bits_to(load_codes(block + 16), h, 1, 4));
-    return times_plus(numbers_times_2_24(codes), scales.scale(h), scales.minimum(h));
+    return times_plus(numbers_times_2_24(q5k_codes(block, h)), scales.scale(h), scales.minimum(h));
   }
 };
 
@@ -204,10 +168,7 @@ struct Q6K : OnePlane {
         scales(mul(of_bytes(word_at<std::uint64_t>(p + 192), word_at<std::uint64_t>(p + 200)),
                    set1(half_at(p + 208) * kUnit))) {}
   [[gnu::always_inline]] Columns columns(unsigned h) const {
-    const unsigned part = h / 4, t = h % 4;
-    const CodeBytes low = bits_to(load_codes(block + 64 * part + 32 * (t % 2)), 4 * (t / 2), 4, 0);
-    const CodeBytes codes = either(low, pairs_of_128(block + 128, h, 4));
-    return times(numbers_times_2_24(minus(codes, 32)), scales.of(h));
+    return times(numbers_times_2_24(minus(q6k_codes(block, h), 32)), scales.of(h));
   }
 };
 
@@ -233,18 +194,13 @@ struct Q3K : OnePlane {
   const std::byte* block;
   Sixteen scales;
   static Vec codes(const std::byte* p) {
-    const auto low = word_at<std::uint64_t>(p);
-    const auto high = word_at<std::uint32_t>(p + 8);
-    const auto pairs = [high](unsigned shift) { return (high >> shift & kLowPairs) << 4; };
-    return sub(of_bytes((low & kLowNibbles) | two_words(pairs(0), pairs(2)),
-                        (low >> 4 & kLowNibbles) | two_words(pairs(4), pairs(6))),
-               set1(32));
+    const Q3kScales scales = q3k_scales(p);
+    return sub(of_bytes(scales.low, scales.high), set1(32));
   }
   explicit Q3K(const std::byte* p, const std::byte*)
       : block(p), scales(mul(codes(p + 96), set1(half_at(p + 108)))) {}
   [[gnu::always_inline]] Columns columns(unsigned h) const {
-    const CodeBytes codes = either(pairs_of_128(block + 32, h, 0), bits_to(load_codes(block), h, 1, 2));
-    return times(numbers_of(codes, kFromMinus4), scales.of(h));
+    return times(numbers_of(q3k_codes(block, h), kFromMinus4), scales.of(h));
   }
 };
 
@@ -253,14 +209,7 @@ struct Iq4Xs : OnePlane {
   const std::byte* block;
   alignas(64) float scales[16];  // eight of them
   explicit Iq4Xs(const std::byte* p, const std::byte*) : block(p) {
-    // Two bits and four bits of each of eight codes, moved from one after the other to a byte each.
-    std::uint64_t codes = 0;
-    const auto low = word_at<std::uint32_t>(p + 4);
-    const auto high = word_at<std::uint16_t>(p + 2);
-#pragma GCC unroll 8
-    for (unsigned j = 0; j < 8; ++j)
-      codes |= std::uint64_t{(low >> 4 * j & 15) | (high >> 2 * j & 3u) << 4} << 8 * j;
-    store(scales, mul(sub(of_bytes(codes, 0), set1(32)), set1(half_at(p))));
+    store(scales, mul(sub(of_bytes(iq4xs_scales(p), 0), set1(32)), set1(half_at(p))));
   }
   [[gnu::always_inline]] Columns columns(unsigned h) const {
     return times(numbers_of(load_nibbles(block + 8 + 16 * h), kIq4Numbers), set1(scales[h]));

@@ -3,13 +3,12 @@
 
 #include <algorithm>
 #include <array>
-#include <memory>
 #include <string>
 
 #include "base/machine/thread_pool.h"
 #include "codec/matrix_format.h"
 #include "device/space.h"
-#include "kernels/products/blocks/block_data.h"
+#include "kernels/products/blocks/block_test_data.h"
 #include "kernels/products/format_kernels.h"
 #include "kernels/products/products.h"
 #include "kernels/test_data.h"
@@ -17,52 +16,17 @@
 namespace sluice::kernels {
 namespace {
 
-using codec::MatrixFormat;
 using codec::MatrixShape;
 
-// Nothing behind its planes can be read.
-class Matrix {
- public:
-  Matrix(const Blocks& blocks, MatrixShape shape, BlockScales scales, std::mt19937_64& random) {
-    ref_.format = &blocks.format;
-    ref_.shape = shape;
-    for (std::size_t p = 0; p < blocks.format.plane_count(); ++p) {
-      std::vector<std::byte> bytes(blocks.format.plane_bytes(shape, p));
-      fill_blocks(blocks, p, scales, random, bytes);
-      planes_.push_back(std::make_unique<GuardedBytes>(bytes));
-      ref_.planes[p] = device::host_space().address(planes_.back()->data());
-    }
-    blocks.format.check(ref_);
-  }
-  const codec::MatrixRef& ref() const { return ref_; }
-  std::vector<float> words() const {
-    std::vector<float> all(ref_.shape.elements());
-    for (std::size_t r = 0; r < ref_.shape.rows; ++r)
-      codec::row_to_float(ref_, r, &all[r * ref_.shape.columns]);
-    return all;
-  }
-
- private:
-  codec::MatrixRef ref_;
-  std::vector<std::unique_ptr<GuardedBytes>> planes_;
-};
-
-std::vector<float> multiply(const Context& ctx, const codec::MatrixRef& w, const std::vector<float>& x,
-                            std::size_t tokens, std::span<const float> bias) {
-  std::vector<float> arranged(tokens * activation_floats(w)), y(tokens * w.shape.rows, -1.0f);
-  arrange_for(ctx, w, x.data(), tokens, w.shape.columns, arranged.data());
-  GuardedBytes guarded(bytes_of(arranged));
-  matmul(ctx, guarded.floats(), tokens, w, bias, y.data(), w.shape.rows);
-  return y;
-}
+using Matrix = GuardedBlocks;
 
 std::vector<float> expected(const Matrix& matrix, const std::vector<float>& x, std::size_t tokens,
                             std::span<const float> bias) {
   const std::vector<float> words = matrix.words();
   const MatrixShape shape = matrix.ref().shape;
-  return multiply({nullptr, Isa::kScalar},
-                  codec::word_matrix(bytes_of(words).data(), DType::kF32, shape.rows, shape.columns), x,
-                  tokens, bias);
+  return product_of({nullptr, Isa::kScalar},
+                    codec::word_matrix(bytes_of(words).data(), DType::kF32, shape.rows, shape.columns), x,
+                    tokens, bias);
 }
 
 std::string name_of(const Matrix& matrix, Isa isa, std::size_t tokens) {
@@ -99,10 +63,10 @@ TEST(BlockProducts, HaveTheNumbersOfTheFormat) {
       std::vector<float> ones(kColumns * kColumns);
       for (std::size_t c = 0; c < kColumns; ++c) ones[c * kColumns + c] = 1;
       for (const Isa isa : vector_isas()) {
-        const std::vector<float> all = multiply({nullptr, isa}, matrix.ref(), ones, kColumns, {});
+        const std::vector<float> all = product_of({nullptr, isa}, matrix.ref(), ones, kColumns, {});
         for (std::size_t c = 0; c < kColumns; ++c) {
           const std::vector<float> x(&ones[c * kColumns], &ones[c * kColumns] + kColumns),
-              one = multiply({nullptr, isa}, matrix.ref(), x, 1, {});
+              one = product_of({nullptr, isa}, matrix.ref(), x, 1, {});
           for (std::size_t r = 0; r < 9; ++r) {
             const std::span<const float> row(&words[r * kColumns], kColumns);
             // Times 0 an infinite number is none.
@@ -137,7 +101,7 @@ TEST(BlockProducts, HaveTheBitsOfTheirWordsOnEveryInstructionSet) {
         const std::vector<float> wanted = expected(matrix, x, tokens, bias);
         for (const Isa isa : available_isas())
           for (ThreadPool* const pool : {static_cast<ThreadPool*>(nullptr), &three})
-            ASSERT_TRUE(same_bits(wanted, multiply({pool, isa}, matrix.ref(), x, tokens, bias)))
+            ASSERT_TRUE(same_bits(wanted, product_of({pool, isa}, matrix.ref(), x, tokens, bias)))
                 << name_of(matrix, isa, tokens);
       }
     }
@@ -155,7 +119,7 @@ TEST(BlockProducts, HaveTheSignOfAZeroSum) {
         number = std::bit_cast<float>(static_cast<std::uint32_t>(random() % 3) << 31 | 1u);
       const std::vector<float> wanted = expected(matrix, x, 1, {});
       for (const Isa isa : vector_isas())
-        ASSERT_TRUE(same_bits(wanted, multiply({nullptr, isa}, matrix.ref(), x, 1, {})))
+        ASSERT_TRUE(same_bits(wanted, product_of({nullptr, isa}, matrix.ref(), x, 1, {})))
             << name_of(matrix, isa, 1);
     }
   }

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "base/machine/thread_pool.h"
+#include "kernels/products/blocks/coded_blocks.h"
+#include "kernels/products/blocks/coded_blocks_impl.h"
 #include "kernels/products/codes/int8_matmul_impl.h"
 #include "kernels/products/codes/integer_impl.h"
 #include "kernels/products/vector_products_impl.h"
@@ -23,7 +25,9 @@ constexpr std::uint32_t kInfinity = 0x7f800000;
 
 struct GroupCodes {
   std::int8_t codes[kCellColumns] = {};
-  float scale = 0, minus_sum = 0;
+  float scale = 0;
+  std::int16_t minus_halves[2] = {0, 0};  // −Σ of 16 codes each
+  float minus_sum() const { return static_cast<float>(minus_halves[0] + minus_halves[1]); }
 };
 
 // Loops of a fixed length, so that the compiler vectorises them.
@@ -35,16 +39,18 @@ GroupCodes code_group(const float (&x)[kCellColumns]) {
   if (most >= kInfinity || std::bit_cast<float>(most) < kSlicedLeast) return group;
   group.scale = std::bit_cast<float>(most) / kMostActivationCode;
   const float inverse = kMostActivationCode / std::bit_cast<float>(most);
-  std::int32_t sum = 0;
   for (std::size_t c = 0; c < kCellColumns; ++c) {
     // A float of this size has steps of 1; the whole number is in its lower bits.
     constexpr float kWhole = 0x1.8p23f;
     const auto word = std::bit_cast<std::int32_t>(x[c] * inverse + kWhole);
     const std::int32_t code = word - std::bit_cast<std::int32_t>(kWhole);
     group.codes[c] = static_cast<std::int8_t>(code);
-    sum += code;
   }
-  group.minus_sum = static_cast<float>(-sum);
+  for (std::size_t half = 0; half < 2; ++half) {
+    int sum = 0;
+    for (std::size_t c = 0; c < kCellColumns / 2; ++c) sum += group.codes[half * kCellColumns / 2 + c];
+    group.minus_halves[half] = static_cast<std::int16_t>(-sum);
+  }
   return group;
 }
 
@@ -52,7 +58,7 @@ void put_group(const float (&x)[kCellColumns], std::size_t g, const CodedToken<f
   const GroupCodes coded = code_group(x);
   std::memcpy(token.codes + g * kCellColumns, coded.codes, kCellColumns);
   token.scales[g] = coded.scale;
-  token.minus_sums[g] = coded.minus_sum;
+  token.minus_sums[g] = coded.minus_sum();
 }
 
 void code_token(const float* x, std::size_t columns, float* out) {
@@ -63,6 +69,27 @@ void code_token(const float* x, std::size_t columns, float* out) {
     const std::size_t n = std::min(kCellColumns, columns - g * kCellColumns);
     std::memcpy(group, x + g * kCellColumns, n * sizeof(float));
     put_group(group, g, token);
+  }
+}
+
+// Codes a token of whole groups.
+void code_token_for_blocks(const float* x, std::size_t columns, float* out) {
+  const BlockCodes<float> token(out, columns);
+  const std::size_t groups = columns / kCellColumns;
+  for (std::size_t g = 0; g < groups; ++g) {
+    float group[kCellColumns];
+    std::memcpy(group, x + g * kCellColumns, sizeof(group));
+    const GroupCodes coded = code_group(group);
+    std::memcpy(token.codes + g * kCellColumns, coded.codes, kCellColumns);
+    token.scales[g] = coded.scale;
+    token.minus_sums[g] = coded.minus_sum();
+    std::memcpy(token.minus_halves + g * sizeof(coded.minus_halves), coded.minus_halves,
+                sizeof(coded.minus_halves));
+  }
+  for (std::size_t g = groups; g % kStripGroups != 0; ++g) {
+    token.scales[g] = token.minus_sums[g] = 0;
+    std::memset(token.minus_halves + g * sizeof(GroupCodes::minus_halves), 0,
+                sizeof(GroupCodes::minus_halves));
   }
 }
 
@@ -88,6 +115,14 @@ void code_activations(const Context& ctx, const float* x, std::size_t tokens, st
                       std::size_t x_stride, float* codes, std::size_t codes_stride) {
   split(ctx, tokens, 1, tokens * columns, [&](std::size_t begin, std::size_t end) {
     for (std::size_t t = begin; t < end; ++t) code_token(x + t * x_stride, columns, codes + t * codes_stride);
+  });
+}
+
+void code_for_blocks(const Context& ctx, const float* x, std::size_t tokens, std::size_t columns,
+                     std::size_t x_stride, float* codes, std::size_t codes_stride) {
+  split(ctx, tokens, 1, tokens * columns, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t t = begin; t < end; ++t)
+      code_token_for_blocks(x + t * x_stride, columns, codes + t * codes_stride);
   });
 }
 
