@@ -27,6 +27,7 @@
 #include "store/pack/pack.h"
 #include "store/pack/unpack.h"
 #include "store/source/open_checkpoint.h"
+#include "tokenizer/store_tokenizer.h"
 
 namespace sluice::engine {
 namespace {
@@ -227,6 +228,44 @@ TEST_F(PackedTypes, BlocksBesideCompressedWordsHaveTheBitsOfTheFile) {
     gguf.write(files() + "beside.gguf");
     for (const std::string codec : {"native", "zstd"})
       expect_same(files() + "beside.gguf", pack_options(codec), {"beside.gguf"});
+  }
+}
+
+// Compiled into the store, and read from the keys where it is not.
+TEST_F(PackedTypes, TheTokenizerAndTheEndsAreThoseOfTheFile) {
+  GgufModel gguf = synthetic(kWide);
+  std::vector<std::string> tokens;
+  std::vector<std::int32_t> types(256, 1);
+  for (std::size_t i = 0; i < types.size(); ++i) tokens.push_back("t" + std::to_string(i));
+  tokens[3] = "<|endoftext|>";
+  tokens[7] = "<|im_end|>";
+  tokens[10] = "a";
+  types[3] = types[7] = 3;
+  std::erase_if(gguf.keys(), [](const auto& key) { return key.first == "tokenizer.ggml.model"; });
+  gguf.keys().emplace_back("tokenizer.ggml.model", std::string("gpt2"));
+  gguf.keys().emplace_back("tokenizer.ggml.pre", std::string("qwen2"));
+  gguf.keys().emplace_back("tokenizer.ggml.tokens", tokens);
+  gguf.keys().emplace_back("tokenizer.ggml.token_type", types);
+  gguf.keys().emplace_back("tokenizer.ggml.merges", std::vector<std::string>());
+  gguf.keys().emplace_back("tokenizer.ggml.eos_token_id", std::uint32_t{3});
+  gguf.write(files() + "chat.gguf");
+  const std::string store = scratch_.path() + "/chat.sluice";
+  store::PackOptions options = pack_options();
+  options.add_sidecars = [](const std::string& directory) {
+    EXPECT_TRUE(tokenizer::compile_tokenizer_of(*store::open_checkpoint(directory)));
+  };
+  store::pack(files() + "chat.gguf", store, model::pack_plan(*store::open_checkpoint(files() + "chat.gguf")),
+              options);
+  for (const bool compiled : {true, false}) {
+    if (!compiled) std::filesystem::remove_all(store + "/sidecar");
+    const auto checkpoint = store::open_checkpoint(store);
+    EXPECT_EQ(model::describe_model(*checkpoint).config.eos, (std::vector<tokenizer::TokenId>{3, 7}));
+    std::string warning;
+    const auto tokenizer = tokenizer::load_tokenizer_of(*checkpoint, &warning);
+    ASSERT_NE(tokenizer, nullptr);
+    EXPECT_EQ(warning, "");
+    EXPECT_EQ(tokenizer->encode("a<|im_end|>aa", tokenizer::AddSpecial::kYes),
+              (std::vector<tokenizer::TokenId>{10, 7, 10, 10}));
   }
 }
 
