@@ -34,7 +34,7 @@ inline ScaleAndMinimum of_sub_block(const std::byte* codes, unsigned j) {
   return {(at(j + 4) & 15) | (at(j - 4) >> 6) << 4, at(j + 4) >> 4 | (at(j) >> 6) << 4};
 }
 
-// Of a sub-block of 16 of Q3_K. Six bits: four of them in the first eight bytes, two in the last four.
+// A sub-block of 16 of Q3_K has six bits: four of them in the first eight bytes, two in the last four.
 inline int q3k_scale(const std::byte* scales, unsigned j) {
   const unsigned low = byte(scales + j % 8) >> (j / 8 * 4) & 15,
                  high = byte(scales + 8 + j % 4) >> (j / 4 * 2) & 3;
@@ -56,7 +56,7 @@ inline int q6k_code(const std::byte* block, unsigned i) {
   return static_cast<int>(low | high << 4) - 32;
 }
 
-// Of a sub-block of 32 of IQ4_XS.
+// A sub-block of 32 of IQ4_XS has six bits, too.
 inline int iq4xs_scale(const std::byte* block, unsigned j) {
   const unsigned low = byte(block + 4 + j / 2) >> (j % 2 * 4) & 15, high = word16(block + 2) >> (2 * j) & 3u;
   return static_cast<int>(low | high << 4) - 32;

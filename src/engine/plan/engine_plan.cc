@@ -18,7 +18,7 @@ namespace {
 
 using experts::PrecisionMode;
 
-// Of weights in slices and in codes of 8 bits. docs/slicemoe.md has its cost.
+// For weights in slices and in codes of 8 bits. docs/slicemoe.md has its cost.
 constexpr kernels::ActivationForm kUsualActivations = kernels::ActivationForm::kInt8;
 
 experts::Family family_of_experts(store::Family family) {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/error.h"
+#include "base/setting.h"
 #include "engine/plan/calibration.h"
 
 namespace sluice::engine {
@@ -85,6 +87,13 @@ SmoeCalibration smoe_calibration_from_json(const Json& json, const std::string& 
 
 void set_contract(const SmoeCalibration& calibration, double most, EngineOptions& options) {
   check_cache_measured(options);
+  if (options.activations == kernels::ActivationForm::kInt8)
+    throw Error(ErrorKind::kUsage,
+                "a calibration of exact weights does not include the loss of int8 activations")
+        .in(Setting::kMaxLoss)
+        .expected(Setting::kActivations + " fp32, the default")
+        .found("int8")
+        .fix("leave one of the two out");
   const double limit = std::log1p(most);
   options.router = "smoe";
   options.smoe.alpha = calibration.largest_alpha(limit);

@@ -134,5 +134,14 @@ TEST(SmoeCalibration, ACacheOf8BitsWasNotMeasured) {
               AllOf(HasSubstr("--max-loss"), HasSubstr("--kv int8")));
 }
 
+TEST(SmoeCalibration, ActivationsInCodesWereNotMeasured) {
+  EngineOptions options;
+  options.activations = kernels::ActivationForm::kInt8;
+  EXPECT_THAT(error_of([&] { set_contract(measured_curve(), .01, options); }),
+              AllOf(HasSubstr("--max-loss"), HasSubstr("--activations fp32")));
+  options.activations = kernels::ActivationForm::kF32;
+  EXPECT_NO_THROW(set_contract(measured_curve(), .01, options));
+}
+
 }  // namespace
 }  // namespace sluice::engine

@@ -1,9 +1,9 @@
 // Sums of products of codes on AVX2. See code_sums-inl.h.
 //
-// VPMADDUBSW adds two products in 16 bits. Unsigned codes are at most 63: 2·63·127 = 16002. Of signed ones it
-// takes |w| ≤ 128 as the unsigned factor and the sign to the other side: 2·128·127 = 32512, below 2^15. A sum
-// of n such pairs stays below 2^15 as well for n ≤ kPairsIn16, so that many are added before they are
-// widened.
+// VPMADDUBSW adds two products in 16 bits. Unsigned codes are at most 63: 2·63·127 = 16002. With signed ones
+// it takes |w| ≤ 128 as the unsigned factor and moves the sign to the other side: 2·128·127 = 32512, below
+// 2^15. A sum of n such pairs stays below 2^15 as well for n ≤ kPairsIn16, so that many are added before they
+// are widened.
 #pragma once
 
 #include <immintrin.h>
@@ -85,7 +85,7 @@ template <unsigned kMost>
   return widened({_mm256_maddubs_epi16(_mm256_abs_epi8(w.v), _mm256_sign_epi8(load_whole(x), w.v))});
 }
 
-// Of four vectors: the sums of their lower halves, then those of their upper ones.
+// The sums of the lower halves of four vectors, then those of their upper halves.
 [[gnu::always_inline]] inline __m256i sums_of_four(const Whole8* v) {
   return _mm256_hadd_epi32(_mm256_hadd_epi32(v[0].v, v[1].v), _mm256_hadd_epi32(v[2].v, v[3].v));
 }

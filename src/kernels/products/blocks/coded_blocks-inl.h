@@ -95,26 +95,29 @@ struct CodedRow {
   a.y[token * a.y_stride + row] = a.bias == nullptr ? total : total + a.bias[row];
 }
 
-// So many rows at once with one token: memory gives more to four streams than to one (one thread of a Zen 3
-// that others used, too: 13 and 8 GB/s of q6_k).
-inline constexpr std::size_t kCodedRows = 4;
+// With one token, so many parts of the rows are read by turns: memory gives more to several streams than to
+// one (one thread of a Zen 3 that others used, too: 18 and 9 GB/s of q8_0; four neighbouring rows by turns
+// had 6 to 10, as short rows are no streams).
+inline constexpr std::size_t kCodedParts = 4;
+// So far ahead in each of them is prefetched.
+inline constexpr std::size_t kCodedAhead = 512;
 
-// Some rows from `row` on, at most kCodedRows, with one token, while the next ones are prefetched.
+// Rows row, row + step …, `rows` of them, at most kCodedParts, with one token.
 template <class Format>
-[[gnu::noinline]] void coded_rows(const ProductArgs& a, std::size_t row, std::size_t rows,
+[[gnu::noinline]] void coded_rows(const ProductArgs& a, std::size_t row, std::size_t step, std::size_t rows,
                                   std::size_t token) {
   const CodedRow<Format> w(a, row);
   const BlockCodes<const float> x(a.x + token * a.x_stride, a.columns);
-  const std::size_t blocks = a.columns / Format::kColumns, strips = a.columns / kStripColumns;
+  const std::size_t blocks = step * (a.columns / Format::kColumns), strips = a.columns / kStripColumns;
   const std::size_t next = blocks * Format::kBytes, other_next = blocks * Format::kOtherBytes;
-  Float8 totals[kCodedRows];
+  Float8 totals[kCodedParts];
   for (std::size_t r = 0; r < rows; ++r) totals[r] = no_floats();
   for (std::size_t s = 0; s < strips; ++s) {
     for (std::size_t r = 0; r < rows; ++r) {
       const std::byte* const p = w.strip(s) + r * next;
 #pragma GCC unroll 8
       for (std::size_t line = 0; line < CodedRow<Format>::kStripBytes; line += 64)
-        __builtin_prefetch(p + kCodedRows * next + line, 0, 2);
+        __builtin_prefetch(p + kCodedAhead + line, 0, 2);
       totals[r] = add_strip<Format, true>({p, w.other(s) + r * other_next, x, s}, kGroups, totals[r]);
     }
   }
@@ -125,14 +128,14 @@ template <class Format>
       totals[r] = add_strip<Format, false>(last, rest, totals[r]);
     }
   }
-  for (std::size_t r = 0; r < rows; ++r) put(a, row + r, token, sum_of_lanes(totals[r]));
+  for (std::size_t r = 0; r < rows; ++r) put(a, row + r * step, token, sum_of_lanes(totals[r]));
 }
 
 // With several tokens, a strip of eight rows lies in the L1 cache, a row in each lane, while the tokens pass
 // by.
 inline constexpr unsigned kLanes = 8, kQuads = kGroupColumns / 4;
 inline constexpr std::size_t kCodedTokens = 48;    // at once, whose totals of these rows lie there, too
-inline constexpr std::size_t kFewCodedTokens = 3;  // for fewer, rows are taken as with one
+inline constexpr std::size_t kFewCodedTokens = 3;  // for no more, rows are taken as with one
 
 struct alignas(64) CodedTile {
   std::int32_t codes[kGroups][kQuads][kLanes];                                // four codes
@@ -296,9 +299,12 @@ inline void coded_tile(const ProductArgs& a, std::size_t row, std::size_t rows, 
 template <class Format>
 void coded_block_rows(const ProductArgs& a, std::size_t begin, std::size_t end) {
   if (a.tokens <= kFewCodedTokens) {
-    for (std::size_t row = begin; row < end; row += kCodedRows) {
-      const std::size_t rows = end - row < kCodedRows ? end - row : kCodedRows;
-      for (std::size_t t = 0; t < a.tokens; ++t) coded_rows<Format>(a, row, rows, t);
+    const std::size_t part = (end - begin) / kCodedParts;
+    for (std::size_t i = 0; i < part; ++i) {
+      for (std::size_t t = 0; t < a.tokens; ++t) coded_rows<Format>(a, begin + i, part, kCodedParts, t);
+    }
+    for (std::size_t row = begin + part * kCodedParts; row < end; ++row) {
+      for (std::size_t t = 0; t < a.tokens; ++t) coded_rows<Format>(a, row, 1, 1, t);
     }
     return;
   }
