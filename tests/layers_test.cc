@@ -181,6 +181,7 @@ const std::map<std::string, std::vector<Room>> kRooms = {
     {"tokenizer",
      {{"text", {}},
       {"vocabulary", {"text"}},
+      {"template", {"text"}},
       {"stages", {"text", "vocabulary"}},
       {"bpe", {"text", "vocabulary", "stages"}},
       {"sentencepiece", {"text", "vocabulary"}},
