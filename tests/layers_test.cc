@@ -187,7 +187,8 @@ const std::map<std::string, std::vector<Room>> kRooms = {
       {"sentencepiece", {"text", "vocabulary"}},
       {"json", {"text", "vocabulary", "stages"}},
       {"gguf", {"text", "vocabulary", "stages", "bpe", "sentencepiece"}},
-      {".", {"text", "vocabulary", "stages", "bpe", "sentencepiece", "json", "gguf"}}}},
+      {".", {"text", "vocabulary", "stages", "bpe", "sentencepiece", "json", "gguf"}},
+      {"chat", {".", "text", "template", "gguf"}}}},
 };
 
 // The room of a file, from its path below the layer's folder: "pack/journal.h", "checkpoint.h".
