@@ -7,7 +7,7 @@
 namespace sluice::tokenizer::jinja {
 namespace {
 
-using Kind = Expression::Kind;
+using ExpressionKind = Expression::Kind;
 
 // Chains such as a + b + c and a.b.c nest to the left without nesting in the source.
 constexpr unsigned kMostHeight = 250;
@@ -35,7 +35,7 @@ const OperatorRow* find_operator(const TokenStream& stream, const OperatorRow (&
 
 }  // namespace
 
-ExpressionPtr ExpressionParser::made(Kind kind, Place place) const {
+ExpressionPtr ExpressionParser::made(ExpressionKind kind, Place place) const {
   auto expression = std::make_unique<Expression>();
   expression->kind = kind;
   expression->place = place;
@@ -52,7 +52,8 @@ ExpressionPtr ExpressionParser::finished(ExpressionPtr expression) {
   return expression;
 }
 
-ExpressionPtr ExpressionParser::joined(Kind kind, Place place, ExpressionPtr left, ExpressionPtr right) {
+ExpressionPtr ExpressionParser::joined(ExpressionKind kind, Place place, ExpressionPtr left,
+                                       ExpressionPtr right) {
   ExpressionPtr both = made(kind, place);
   both->parts.push_back(std::move(left));
   both->parts.push_back(std::move(right));
@@ -63,7 +64,7 @@ ExpressionPtr ExpressionParser::parse_expression(Conditional conditional) {
   const TokenStream::Level level(stream_);
   ExpressionPtr value = parse_or();
   while (conditional == Conditional::kYes && stream_.sees_word("if")) {
-    ExpressionPtr choice = made(Kind::kIf, stream_.take().place);
+    ExpressionPtr choice = made(ExpressionKind::kIf, stream_.take().place);
     choice->parts.push_back(std::move(value));
     choice->parts.push_back(parse_or());
     choice->parts.push_back(stream_.skip_word("else") ? parse_expression() : nullptr);
@@ -83,7 +84,7 @@ ExpressionPtr ExpressionParser::parse_tuple(Conditional conditional) {
   if (at_tuple_end()) stream_.fail_unexpected("an expression");
   ExpressionPtr first = parse_expression(conditional);
   if (!stream_.sees_operator(",")) return first;
-  ExpressionPtr tuple = made(Kind::kTuple, place);
+  ExpressionPtr tuple = made(ExpressionKind::kTuple, place);
   tuple->parts.push_back(std::move(first));
   while (stream_.skip_operator(",")) {
     if (at_tuple_end()) break;
@@ -96,7 +97,7 @@ ExpressionPtr ExpressionParser::parse_or() {
   ExpressionPtr left = parse_and();
   while (stream_.sees_word("or")) {
     const Place place = stream_.take().place;
-    left = joined(Kind::kOr, place, std::move(left), parse_and());
+    left = joined(ExpressionKind::kOr, place, std::move(left), parse_and());
   }
   return left;
 }
@@ -105,7 +106,7 @@ ExpressionPtr ExpressionParser::parse_and() {
   ExpressionPtr left = parse_not();
   while (stream_.sees_word("and")) {
     const Place place = stream_.take().place;
-    left = joined(Kind::kAnd, place, std::move(left), parse_not());
+    left = joined(ExpressionKind::kAnd, place, std::move(left), parse_not());
   }
   return left;
 }
@@ -113,13 +114,13 @@ ExpressionPtr ExpressionParser::parse_and() {
 ExpressionPtr ExpressionParser::parse_not() {
   if (!stream_.sees_word("not")) return parse_compare();
   const TokenStream::Level level(stream_);
-  ExpressionPtr negation = made(Kind::kNot, stream_.take().place);
+  ExpressionPtr negation = made(ExpressionKind::kNot, stream_.take().place);
   negation->parts.push_back(parse_not());
   return finished(std::move(negation));
 }
 
 ExpressionPtr ExpressionParser::parse_compare() {
-  ExpressionPtr compare = made(Kind::kCompare, stream_.current().place);
+  ExpressionPtr compare = made(ExpressionKind::kCompare, stream_.current().place);
   compare->parts.push_back(parse_sum());
   for (;;) {
     if (const OperatorRow* row = find_operator(stream_, kComparisons)) {
@@ -145,7 +146,7 @@ ExpressionPtr ExpressionParser::parse_sum() {
   ExpressionPtr left = parse_concat();
   while (const OperatorRow* row = find_operator(stream_, kSums)) {
     const Place place = stream_.take().place;
-    left = joined(Kind::kBinary, place, std::move(left), parse_concat());
+    left = joined(ExpressionKind::kBinary, place, std::move(left), parse_concat());
     left->operators.push_back(row->value);
   }
   return left;
@@ -154,7 +155,7 @@ ExpressionPtr ExpressionParser::parse_sum() {
 ExpressionPtr ExpressionParser::parse_concat() {
   ExpressionPtr first = parse_product();
   if (!stream_.sees_operator("~")) return first;
-  ExpressionPtr concat = made(Kind::kConcat, first->place);
+  ExpressionPtr concat = made(ExpressionKind::kConcat, first->place);
   concat->parts.push_back(std::move(first));
   while (stream_.skip_operator("~")) concat->parts.push_back(parse_product());
   return finished(std::move(concat));
@@ -164,7 +165,7 @@ ExpressionPtr ExpressionParser::parse_product() {
   ExpressionPtr left = parse_power();
   while (const OperatorRow* row = find_operator(stream_, kProducts)) {
     const Place place = stream_.take().place;
-    left = joined(Kind::kBinary, place, std::move(left), parse_power());
+    left = joined(ExpressionKind::kBinary, place, std::move(left), parse_power());
     left->operators.push_back(row->value);
   }
   return left;
@@ -174,7 +175,7 @@ ExpressionPtr ExpressionParser::parse_power() {
   ExpressionPtr left = parse_unary(Filters::kYes);
   while (stream_.sees_operator("**")) {
     const Place place = stream_.take().place;
-    left = joined(Kind::kBinary, place, std::move(left), parse_unary(Filters::kYes));
+    left = joined(ExpressionKind::kBinary, place, std::move(left), parse_unary(Filters::kYes));
     left->operators.push_back(Operator::kPower);
   }
   return left;
@@ -185,7 +186,7 @@ ExpressionPtr ExpressionParser::parse_unary(Filters filters) {
   if (stream_.sees_operator("-") || stream_.sees_operator("+")) {
     const TokenStream::Level level(stream_);
     const Token sign = stream_.take();
-    value = made(Kind::kUnary, sign.place);
+    value = made(ExpressionKind::kUnary, sign.place);
     value->operators.push_back(sign.text == "-" ? Operator::kNegate : Operator::kPlus);
     value->parts.push_back(parse_unary(Filters::kNo));
     value = finished(std::move(value));
@@ -199,7 +200,7 @@ ExpressionPtr ExpressionParser::parse_unary(Filters filters) {
 ExpressionPtr ExpressionParser::parse_primary() {
   const Token& token = stream_.current();
   const Place place = token.place;
-  ExpressionPtr constant = made(Kind::kConstant, place);
+  ExpressionPtr constant = made(ExpressionKind::kConstant, place);
   switch (token.kind) {
     case TokenKind::kName: {
       const std::string name = stream_.take().text;
@@ -211,7 +212,7 @@ ExpressionPtr ExpressionParser::parse_primary() {
         constant->constant = Value(None{});
         return constant;
       }
-      ExpressionPtr variable = made(Kind::kName, place);
+      ExpressionPtr variable = made(ExpressionKind::kName, place);
       variable->name = name;
       variable->name_id = stream_.name_id(name);
       used_.push_back(variable->name_id);
@@ -235,7 +236,7 @@ ExpressionPtr ExpressionParser::parse_primary() {
   if (stream_.sees_operator("[")) return parse_list();
   if (stream_.sees_operator("{")) return parse_dict();
   if (stream_.skip_operator("(")) {
-    if (stream_.skip_operator(")")) return made(Kind::kTuple, place);
+    if (stream_.skip_operator(")")) return made(ExpressionKind::kTuple, place);
     ExpressionPtr inner = parse_tuple();
     stream_.expect_operator(")");
     return inner;
@@ -244,7 +245,7 @@ ExpressionPtr ExpressionParser::parse_primary() {
 }
 
 ExpressionPtr ExpressionParser::parse_list() {
-  ExpressionPtr list = made(Kind::kList, stream_.take().place);
+  ExpressionPtr list = made(ExpressionKind::kList, stream_.take().place);
   while (!stream_.sees_operator("]")) {
     if (!list->parts.empty()) stream_.expect_operator(",");
     if (stream_.sees_operator("]")) break;
@@ -255,7 +256,7 @@ ExpressionPtr ExpressionParser::parse_list() {
 }
 
 ExpressionPtr ExpressionParser::parse_dict() {
-  ExpressionPtr dict = made(Kind::kDict, stream_.take().place);
+  ExpressionPtr dict = made(ExpressionKind::kDict, stream_.take().place);
   while (!stream_.sees_operator("}")) {
     if (!dict->parts.empty()) stream_.expect_operator(",");
     if (stream_.sees_operator("}")) break;
@@ -273,11 +274,11 @@ ExpressionPtr ExpressionParser::parse_postfix(ExpressionPtr subject) {
     if (stream_.skip_operator(".")) {
       ExpressionPtr access;
       if (stream_.sees(TokenKind::kInteger)) {
-        ExpressionPtr index = made(Kind::kConstant, stream_.current().place);
+        ExpressionPtr index = made(ExpressionKind::kConstant, stream_.current().place);
         index->constant = Value(stream_.take().integer);
-        access = joined(Kind::kItem, place, std::move(subject), std::move(index));
+        access = joined(ExpressionKind::kItem, place, std::move(subject), std::move(index));
       } else {
-        access = made(Kind::kAttribute, place);
+        access = made(ExpressionKind::kAttribute, place);
         access->name = stream_.expect(TokenKind::kName, "the name of an attribute").text;
         access->parts.push_back(std::move(subject));
         access = finished(std::move(access));
@@ -286,7 +287,7 @@ ExpressionPtr ExpressionParser::parse_postfix(ExpressionPtr subject) {
     } else if (stream_.sees_operator("[")) {
       subject = parse_subscript(std::move(subject));
     } else if (stream_.sees_operator("(")) {
-      ExpressionPtr call = made(Kind::kCall, place);
+      ExpressionPtr call = made(ExpressionKind::kCall, place);
       call->parts.push_back(std::move(subject));
       parse_arguments(*call);
       subject = finished(std::move(call));
@@ -304,7 +305,7 @@ ExpressionPtr ExpressionParser::parse_filters_and_tests(ExpressionPtr subject) {
     } else if (stream_.sees_word("is")) {
       subject = parse_test(std::move(subject));
     } else if (stream_.sees_operator("(")) {
-      ExpressionPtr call = made(Kind::kCall, stream_.current().place);
+      ExpressionPtr call = made(ExpressionKind::kCall, stream_.current().place);
       call->parts.push_back(std::move(subject));
       parse_arguments(*call);
       subject = finished(std::move(call));
@@ -327,7 +328,7 @@ std::string ExpressionParser::parse_dotted_name() {
 }
 
 ExpressionPtr ExpressionParser::parse_filter(ExpressionPtr subject) {
-  ExpressionPtr filter = made(Kind::kFilter, stream_.current().place);
+  ExpressionPtr filter = made(ExpressionKind::kFilter, stream_.current().place);
   filter->name = parse_dotted_name();
   filter->parts.push_back(std::move(subject));
   if (stream_.sees_operator("(")) parse_arguments(*filter);
@@ -337,7 +338,7 @@ ExpressionPtr ExpressionParser::parse_filter(ExpressionPtr subject) {
 ExpressionPtr ExpressionParser::parse_test(ExpressionPtr subject) {
   const Place place = stream_.take().place;
   const bool negated = stream_.skip_word("not");
-  ExpressionPtr test = made(Kind::kTest, stream_.current().place);
+  ExpressionPtr test = made(ExpressionKind::kTest, stream_.current().place);
   test->name = parse_dotted_name();
   test->parts.push_back(std::move(subject));
   const bool argument = stream_.sees(TokenKind::kName) || stream_.sees(TokenKind::kString) ||
@@ -353,7 +354,7 @@ ExpressionPtr ExpressionParser::parse_test(ExpressionPtr subject) {
   }
   test = finished(std::move(test));
   if (!negated) return test;
-  ExpressionPtr negation = made(Kind::kNot, place);
+  ExpressionPtr negation = made(ExpressionKind::kNot, place);
   negation->parts.push_back(std::move(test));
   return finished(std::move(negation));
 }
@@ -367,22 +368,22 @@ ExpressionPtr ExpressionParser::parse_subscript(ExpressionPtr subject) {
   if (!stream_.sees_operator(":")) first = parse_expression();
   ExpressionPtr access;
   if (stream_.skip_operator(":")) {
-    access = made(Kind::kSlice, place);
+    access = made(ExpressionKind::kSlice, place);
     access->parts.push_back(std::move(subject));
     access->parts.push_back(std::move(first));
     access->parts.push_back(ends() ? nullptr : parse_expression());
     access->parts.push_back(!stream_.skip_operator(":") || ends() ? nullptr : parse_expression());
   } else if (stream_.sees_operator(",")) {
-    ExpressionPtr tuple = made(Kind::kTuple, place);
+    ExpressionPtr tuple = made(ExpressionKind::kTuple, place);
     tuple->parts.push_back(std::move(first));
     while (stream_.skip_operator(",")) {
       if (stream_.sees_operator("]")) break;
       if (stream_.sees_operator(":")) stream_.fail("slices within a tuple are not supported");
       tuple->parts.push_back(parse_expression());
     }
-    access = joined(Kind::kItem, place, std::move(subject), finished(std::move(tuple)));
+    access = joined(ExpressionKind::kItem, place, std::move(subject), finished(std::move(tuple)));
   } else {
-    access = joined(Kind::kItem, place, std::move(subject), std::move(first));
+    access = joined(ExpressionKind::kItem, place, std::move(subject), std::move(first));
   }
   stream_.expect_operator("]");
   return finished(std::move(access));

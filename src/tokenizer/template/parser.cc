@@ -12,7 +12,7 @@
 namespace sluice::tokenizer::jinja {
 namespace {
 
-using Kind = Statement::Kind;
+using StatementKind = Statement::Kind;
 using Words = std::initializer_list<std::string_view>;
 
 // Tags that other programs know: each is refused by name.
@@ -43,13 +43,13 @@ class TemplateParser {
         stream_.fail(fmt::format("the template ends within a block: expected '{}'", *ends.begin()));
       }
       if (stream_.sees(TokenKind::kText)) {
-        Statement text = made(Kind::kText, place);
+        Statement text = made(StatementKind::kText, place);
         text.value = std::make_unique<Expression>();
         text.value->constant = Value::string(stream_.take().text);
         block.push_back(std::move(text));
       } else if (stream_.sees(TokenKind::kOutputBegin)) {
         stream_.take();
-        Statement output = made(Kind::kOutput, place);
+        Statement output = made(StatementKind::kOutput, place);
         output.value = expressions_.parse_tuple();
         stream_.expect(TokenKind::kOutputEnd, "'}}'");
         block.push_back(std::move(output));
@@ -63,7 +63,7 @@ class TemplateParser {
     }
   }
 
-  static Statement made(Kind kind, Place place) {
+  static Statement made(StatementKind kind, Place place) {
     Statement statement;
     statement.kind = kind;
     statement.place = place;
@@ -85,7 +85,7 @@ class TemplateParser {
     if (name == "break" || name == "continue") {
       if (loops_ == 0) stream_.fail_at(name_place, fmt::format("'{}' stands outside a loop", name));
       end_tag();
-      return made(name == "break" ? Kind::kBreak : Kind::kContinue, place);
+      return made(name == "break" ? StatementKind::kBreak : StatementKind::kContinue, place);
     }
     if (std::find(kRefusedTags.begin(), kRefusedTags.end(), name) != kRefusedTags.end())
       stream_.fail_at(name_place, fmt::format("the tag '{}' is not supported in chat templates", name));
@@ -93,7 +93,7 @@ class TemplateParser {
   }
 
   Statement parse_if(Place place) {
-    Statement statement = made(Kind::kIf, place);
+    Statement statement = made(StatementKind::kIf, place);
     for (;;) {
       Branch branch;
       branch.condition = expressions_.parse_tuple(ExpressionParser::Conditional::kNo);
@@ -113,7 +113,7 @@ class TemplateParser {
   }
 
   Statement parse_for(Place place) {
-    Statement statement = made(Kind::kFor, place);
+    Statement statement = made(StatementKind::kFor, place);
     statement.target = parse_target(Attributes::kNo);
     stream_.expect_word("in");
     statement.value = expressions_.parse_tuple(ExpressionParser::Conditional::kNo);
@@ -172,14 +172,14 @@ class TemplateParser {
   }
 
   Statement parse_set(Place place) {
-    Statement statement = made(Kind::kSet, place);
+    Statement statement = made(StatementKind::kSet, place);
     statement.target = parse_target(Attributes::kYes);
     if (stream_.skip_operator("=")) {
       statement.value = expressions_.parse_tuple();
       end_tag();
       return statement;
     }
-    statement.kind = Kind::kSetBlock;
+    statement.kind = StatementKind::kSetBlock;
     if (stream_.skip_operator("|")) statement.value = expressions_.parse_filters(nullptr);
     end_tag();
     statement.body = parse_block({"endset"});
@@ -189,7 +189,7 @@ class TemplateParser {
   }
 
   Statement parse_macro(Place place) {
-    Statement statement = made(Kind::kMacro, place);
+    Statement statement = made(StatementKind::kMacro, place);
     statement.name = stream_.expect(TokenKind::kName, "the name of a macro").text;
     statement.name_id = stream_.name_id(statement.name);
     stream_.expect_operator("(");
@@ -227,7 +227,7 @@ class TemplateParser {
   }
 
   Statement parse_filter_block(Place place) {
-    Statement statement = made(Kind::kFilterBlock, place);
+    Statement statement = made(StatementKind::kFilterBlock, place);
     statement.value = expressions_.parse_filters(nullptr);
     end_tag();
     statement.body = parse_block({"endfilter"});
@@ -237,7 +237,7 @@ class TemplateParser {
   }
 
   Statement parse_with(Place place) {
-    Statement statement = made(Kind::kScope, place);
+    Statement statement = made(StatementKind::kScope, place);
     while (!stream_.sees(TokenKind::kBlockEnd)) {
       if (!statement.with.empty()) stream_.expect_operator(",");
       Target target = parse_one_target(Attributes::kNo);
@@ -252,7 +252,7 @@ class TemplateParser {
   }
 
   Statement parse_generation(Place place) {
-    Statement statement = made(Kind::kScope, place);
+    Statement statement = made(StatementKind::kScope, place);
     end_tag();
     const std::size_t loops = std::exchange(loops_, 0);
     statement.body = parse_block({"endgeneration"});
