@@ -506,8 +506,9 @@ TEST(CommandLine, CtrlCAfterAnswersLosesNoneOfThem) {
 
 // Every command takes the flags of the table, and refuses senseless values even where a flag has no effect.
 TEST(CommandLine, CommonFlagsAreTheSameEverywhere) {
-  for (const char* command : {"run", "forward", "eval", "inspect", "list", "pack", "unpack", "verify",
-                              "tokenize", "detokenize", "lab", "simulate", "synth", "doctor", "version"}) {
+  for (const char* command :
+       {"run", "forward", "eval", "inspect", "list", "pack", "unpack", "verify", "tokenize", "detokenize",
+        "template", "lab", "simulate", "synth", "doctor", "version"}) {
     const std::string name = command;
     const std::string help = sluice(name + " --help").out;
     for (const char* flag : {"--memory", "-t,--threads", "--isa", "--io", "--json", "-q,--quiet", "--seed"}) {

@@ -181,12 +181,14 @@ const std::map<std::string, std::vector<Room>> kRooms = {
     {"tokenizer",
      {{"text", {}},
       {"vocabulary", {"text"}},
+      {"template", {"text"}},
       {"stages", {"text", "vocabulary"}},
       {"bpe", {"text", "vocabulary", "stages"}},
       {"sentencepiece", {"text", "vocabulary"}},
       {"json", {"text", "vocabulary", "stages"}},
       {"gguf", {"text", "vocabulary", "stages", "bpe", "sentencepiece"}},
-      {".", {"text", "vocabulary", "stages", "bpe", "sentencepiece", "json", "gguf"}}}},
+      {".", {"text", "vocabulary", "stages", "bpe", "sentencepiece", "json", "gguf"}},
+      {"chat", {".", "text", "template", "gguf"}}}},
 };
 
 // The room of a file, from its path below the layer's folder: "pack/journal.h", "checkpoint.h".

@@ -87,6 +87,7 @@ class StandardStreams : public ::testing::Test {
     for (const std::string& call :
          {std::string("version"), "doctor " + directory_->path(), "inspect " + kModel,
           "tokenize " + kModel + " -p a", "detokenize " + kModel + " --tokens 1",
+          "template " + kModel + " --chat-template chatml -p a",
           "run " + kModel + " -q -p Once -n 4 --temp 0" + budget,
           "run " + kModel + " -q -p Once -p A -n 4 --temp 0" + budget,
           "eval " + kModel + " -q -f " + file("text") + budget, "plan " + kModel + budget,
@@ -101,9 +102,9 @@ class StandardStreams : public ::testing::Test {
     }
     calls.push_back("forward " + kModel + " --tokens 1,2 --json" + made + budget);  // says nothing else
     for (const std::string command :
-         {"run",      "forward", "eval",     "profile",   "plan",      "inspect",    "pack",
-          "unpack",   "verify",  "quantise", "calibrate", "tokenize",  "detokenize", "trace",
-          "simulate", "lab",     "synth",    "compare",   "reproduce", "doctor",     "version"})
+         {"run",    "forward",  "eval",      "profile",   "plan",       "inspect",  "pack",  "unpack",
+          "verify", "quantise", "calibrate", "tokenize",  "detokenize", "template", "trace", "simulate",
+          "lab",    "synth",    "compare",   "reproduce", "doctor",     "version"})
       calls.push_back(command + " --help");
     return calls;
   }

@@ -27,6 +27,7 @@ void add_lab(Command& app);
 void add_compare(Command& app);
 void add_reproduce(Command& app);
 void add_synth(Command& app);
+void add_template(Command& app);
 void add_doctor(Command& app);
 void add_version(Command& app);
 

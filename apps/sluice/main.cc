@@ -54,6 +54,7 @@ constexpr CommandRow kCommands[] = {
     // experiments
     {"tokenize", add_tokenize},
     {"detokenize", add_detokenize},
+    {"template", add_template},
     {"trace", add_trace},
     {"simulate", add_simulate},
     {"lab", add_lab},

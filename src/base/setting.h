@@ -36,7 +36,8 @@ class Setting {
       kEmbeddingCommon, kScope, kPools, kExpertBytes, kWindow, kDelta, kDemote, kHalfLife, kMemoryExperts,
       kShape, kModel, kBudget, kQuick, kAhead, kGateInputs, kRoutingLayers, kRouting, kDeviceMemory,
       kDeviceSlots, kDeviceCache, kWSize, kUSize, kDevice, kPrefetchSize, kResidual, kDenseOn, kDeviceKeep,
-      kTiers, kAlpha, kMerge, kRenorm, kPlacementPrefill, kLink, kResident, kAdmit, kFormat;
+      kTiers, kAlpha, kMerge, kRenorm, kPlacementPrefill, kLink, kResident, kAdmit, kFormat, kChatTemplate,
+      kSystem, kThink, kNoHistory, kSimpleIo, kNoGenerationPrompt, kSet, kCaps;
 
   static constexpr char kMarkBegin = '\x1e';  // a control character, which no text of ours has otherwise
 
@@ -178,7 +179,15 @@ inline constexpr Setting Setting::kLink{124};
 inline constexpr Setting Setting::kResident{125};
 inline constexpr Setting Setting::kAdmit{126};
 inline constexpr Setting Setting::kFormat{127};
-inline constexpr std::size_t kSettings = 128;
+inline constexpr Setting Setting::kChatTemplate{128};
+inline constexpr Setting Setting::kSystem{129};
+inline constexpr Setting Setting::kThink{130};
+inline constexpr Setting Setting::kNoHistory{131};
+inline constexpr Setting Setting::kSimpleIo{132};
+inline constexpr Setting Setting::kNoGenerationPrompt{133};
+inline constexpr Setting Setting::kSet{134};
+inline constexpr Setting Setting::kCaps{135};
+inline constexpr std::size_t kSettings = 136;
 
 std::string mark(Setting setting);
 std::string operator+(std::string text, Setting setting);

@@ -135,6 +135,14 @@ constexpr SettingNames kNames = {{
     {Setting::kResident, "--resident", "resident"},
     {Setting::kAdmit, "--admit", "admit"},
     {Setting::kFormat, "--format", "format"},
+    {Setting::kChatTemplate, "--chat-template", "chat_template"},
+    {Setting::kSystem, "--system", "system"},
+    {Setting::kThink, "--think", "think"},
+    {Setting::kNoHistory, "--no-history", "no_history"},
+    {Setting::kSimpleIo, "--simple-io", "simple_io"},
+    {Setting::kNoGenerationPrompt, "--no-generation-prompt", "no_generation_prompt"},
+    {Setting::kSet, "--set", "set"},
+    {Setting::kCaps, "--caps", "caps"},
 }};
 
 constexpr bool in_order(const SettingNames& names) {

@@ -116,7 +116,7 @@ class Checkpoint {
   // The keys of a GGUF file, which describe the model in place of such files; read anew at each call, since
   // vocabularies are large. Null: the checkpoint is none.
   virtual std::shared_ptr<const GgufHeader> gguf() const { return nullptr; }
-  // In a store, compares all files that describe the model (.json, .txt, .model) with their SHA-256:
+  // In a store, compares all files that describe the model (.json, .txt, .model, .jinja) with their SHA-256:
   // Error(kCorrupt). Call it before reading them in another way than by find_file().
   virtual void check_files() const = 0;
 };

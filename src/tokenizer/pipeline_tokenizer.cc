@@ -26,11 +26,49 @@ class StringSink final : public TokenSink {
   std::string out_;
 };
 
+std::size_t common_prefix(std::string_view a, std::string_view b) {
+  return static_cast<std::size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
+}
+std::size_t common_suffix(std::string_view a, std::string_view b) {
+  return static_cast<std::size_t>(std::mismatch(a.rbegin(), a.rend(), b.rbegin(), b.rend()).first -
+                                  a.rbegin());
+}
+
+// Work that is spent on finding the places of ranges in normalised text.
+constexpr std::size_t kMostNormalizedBytes = 256 * kMiB;
+
+// Where ranges of `text` are in its normalised form, at least: what a normaliser makes of the text up to a
+// border, and of that behind it, tells where the border is. A character that both sides make together counts
+// as the request's. For texts that would take too long, all from the first range to the last one is.
+std::vector<ByteRange> normalized_ranges(const Normalizer& normalizer, std::string_view text,
+                                         std::string_view normalized, const std::vector<ByteRange>& request) {
+  const bool one = 2 * request.size() > kMostNormalizedBytes / (text.size() + 1);
+  const std::vector<ByteRange> ranges =
+      one ? std::vector<ByteRange>{{request.front().begin, request.back().end}} : request;
+  std::vector<ByteRange> result;
+  for (const ByteRange& range : ranges) {
+    std::string before(text.substr(0, range.begin)), behind(text.substr(range.end));
+    normalizer.normalize(before);
+    normalizer.normalize(behind);
+    std::size_t begin = common_prefix(before, normalized);
+    const std::size_t end = normalized.size() - common_suffix(behind, normalized);
+    if (!result.empty()) begin = std::max(begin, result.back().end);
+    if (begin < end) result.push_back({begin, end});
+  }
+  return result;
+}
+
 class PipelineTokenizer final : public Tokenizer {
  public:
   explicit PipelineTokenizer(TokenizerParts parts) : parts_(std::move(parts)) {
     parts_.added.prepare(parts_.normalizer.get());
     if (!parts_.decoder) parts_.decoder = space_joining_decoder();
+    if (!parts_.unigram) return;
+    controls_.resize(static_cast<std::size_t>(parts_.vocabulary().end_id()));
+    for (const AddedToken& token : parts_.added.tokens())
+      if (!token.blank && token.id < parts_.vocabulary().end_id() &&
+          token.id != parts_.unigram->options().unknown)
+        controls_[static_cast<std::size_t>(token.id)] = true;
   }
 
   std::vector<TokenId> encode(std::string_view text, AddSpecial add_special) const override {
@@ -39,15 +77,16 @@ class PipelineTokenizer final : public Tokenizer {
     ids.reserve(text.size() / 4 + parts_.around.before.size() + parts_.around.after.size());
     const bool special = add_special == AddSpecial::kYes;
     if (special) ids.insert(ids.end(), parts_.around.before.begin(), parts_.around.before.end());
-    Encoding encoding{ids, {}, {}};
-    parts_.added.split(text, AddedTokens::Stage::kRaw, [&](const AddedTokens::Part& part) {
-      if (part.id >= 0) {
-        ids.push_back(part.id);
-      } else {
-        encode_text(text.substr(part.begin, part.end - part.begin), part.begin == 0, encoding);
-      }
-    });
+    append_ids(text, {}, ids);
     if (special) ids.insert(ids.end(), parts_.around.after.begin(), parts_.around.after.end());
+    return ids;
+  }
+
+  std::vector<TokenId> encode(const MarkedText& text) const override {
+    check_text(text.bytes());
+    std::vector<TokenId> ids;
+    ids.reserve(text.size() / 4);
+    append_ids(text.bytes(), text.request(), ids);
     return ids;
   }
 
@@ -107,15 +146,33 @@ class PipelineTokenizer final : public Tokenizer {
     Unigram::Scratch unigram;
   };
 
-  void encode_text(std::string_view text, bool at_start, Encoding& encoding) const {
+  void append_ids(std::string_view text, std::span<const ByteRange> request,
+                  std::vector<TokenId>& ids) const {
+    Encoding encoding{ids, {}, {}};
+    if (!request.empty()) encoding.unigram.refused = &controls_;
+    parts_.added.split(text, AddedTokens::Stage::kRaw, request, [&](const AddedTokens::Part& part) {
+      if (part.id >= 0) {
+        ids.push_back(part.id);
+      } else {
+        encode_text(text.substr(part.begin, part.end - part.begin), part.begin == 0,
+                    ranges_within(request, part.begin, part.end), encoding);
+      }
+    });
+  }
+
+  void encode_text(std::string_view text, bool at_start, std::vector<ByteRange> request,
+                   Encoding& encoding) const {
     std::string normalized;
     if (parts_.normalizer) {
       normalized = text;
       parts_.normalizer->normalize(normalized);
       check_grown(normalized.size());
+      // Only tokens of this stage need to know.
+      if (!request.empty() && parts_.added.any_in(AddedTokens::Stage::kNormalized))
+        request = normalized_ranges(*parts_.normalizer, text, normalized, request);
       text = normalized;
     }
-    parts_.added.split(text, AddedTokens::Stage::kNormalized, [&](const AddedTokens::Part& part) {
+    parts_.added.split(text, AddedTokens::Stage::kNormalized, request, [&](const AddedTokens::Part& part) {
       if (part.id >= 0) {
         encoding.ids.push_back(part.id);
         return;
@@ -167,6 +224,9 @@ class PipelineTokenizer final : public Tokenizer {
   };
 
   TokenizerParts parts_;
+  // By id, for a Unigram model: added tokens, which its vocabulary has, too. Text of a request cannot become
+  // one.
+  std::vector<bool> controls_;
 };
 
 }  // namespace

@@ -64,15 +64,16 @@ class SentencePieceTokenizer final : public Tokenizer {
     std::vector<TokenId> ids;
     ids.reserve(text.size() / 3 + 2);
     if (add_special == AddSpecial::kYes && bos_ >= 0) ids.push_back(bos_);
-    added_.split(text, AddedTokens::Stage::kRaw, [&](const AddedTokens::Part& raw) {
-      if (raw.id >= 0) return ids.push_back(raw.id);
-      const std::string_view between = text.substr(raw.begin, raw.end - raw.begin);
-      added_.split(between, AddedTokens::Stage::kNormalized, [&](const AddedTokens::Part& part) {
-        if (part.id >= 0) return ids.push_back(part.id);
-        bpe_.encode(normalize(between.substr(part.begin, part.end - part.begin)), ids);
-      });
-    });
+    append_ids(text, {}, ids);
     if (add_special == AddSpecial::kYes && eos_ >= 0) ids.push_back(eos_);
+    return ids;
+  }
+
+  std::vector<TokenId> encode(const MarkedText& text) const override {
+    check_text(text.bytes());
+    std::vector<TokenId> ids;
+    ids.reserve(text.size() / 3);
+    append_ids(text.bytes(), text.request(), ids);
     return ids;
   }
 
@@ -100,6 +101,19 @@ class SentencePieceTokenizer final : public Tokenizer {
   }
 
  private:
+  void append_ids(std::string_view text, std::span<const ByteRange> request,
+                  std::vector<TokenId>& ids) const {
+    added_.split(text, AddedTokens::Stage::kRaw, request, [&](const AddedTokens::Part& raw) {
+      if (raw.id >= 0) return ids.push_back(raw.id);
+      const std::string_view between = text.substr(raw.begin, raw.end - raw.begin);
+      const std::vector<ByteRange> own = ranges_within(request, raw.begin, raw.end);
+      added_.split(between, AddedTokens::Stage::kNormalized, own, [&](const AddedTokens::Part& part) {
+        if (part.id >= 0) return ids.push_back(part.id);
+        bpe_.encode(normalize(between.substr(part.begin, part.end - part.begin)), ids);
+      });
+    });
+  }
+
   // Normalizer::Normalize of sentencepiece, without a character map.
   std::string normalize(std::string_view text) const {
     const std::string_view space = model_.escape_whitespaces ? kWordBegin : std::string_view(" ");

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/stop_request.h"
+#include "tokenizer/text/marked_text.h"
 #include "tokenizer/text/token_id.h"
 
 namespace sluice::tokenizer {
@@ -33,6 +34,10 @@ class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
   virtual std::vector<TokenId> encode(std::string_view text, AddSpecial add_special) const = 0;
+  // As encode(text.bytes(), AddSpecial::kNo), but added tokens match only where none of their bytes is the
+  // request's (those of white space alone match everywhere). So text of a request never becomes a control
+  // token; where it holds no added token's content, the ids are those of the whole string.
+  virtual std::vector<TokenId> encode(const MarkedText& text) const = 0;
   // The text of a whole sequence, as tokenizers' decode gives it. Rows of the vocabulary without a token
   // (gaps, and rows that a model has beyond its tokenizer, see load_tokenizer) give no text; ids outside the
   // vocabulary are Error(kInvalid).

@@ -61,7 +61,8 @@ void check_size(const std::string& path, Bytes wanted) {
 
 // Files other than weights that describe a model: configurations, tokenizers.
 bool describes_the_model(std::string_view path) {
-  return path.ends_with(".json") || path.ends_with(".txt") || path.ends_with(".model");
+  return path.ends_with(".json") || path.ends_with(".txt") || path.ends_with(".model") ||
+         path.ends_with(".jinja");
 }
 
 template <class Sum>

@@ -30,6 +30,10 @@ ByteTrie trie_of(const Vocabulary& vocabulary) {
   return trie;
 }
 
+bool is_refused(const Unigram::Scratch& scratch, TokenId id) {
+  return scratch.refused != nullptr && (*scratch.refused)[static_cast<std::size_t>(id)];
+}
+
 }  // namespace
 
 Unigram::Unigram(Vocabulary vocabulary, std::vector<double> scores, const UnigramOptions& options)
@@ -71,6 +75,7 @@ void Unigram::find_best(std::string_view piece, Scratch& scratch) const {
     const std::size_t character = decode_valid_utf8(piece.substr(begin)).length;
     bool known = false;
     trie_.for_each_prefix(piece.substr(begin), [&](const ByteTrie::Found& found) {
+      if (is_refused(scratch, static_cast<TokenId>(found.number))) return;
       offer(begin, begin + found.length, scores_[found.number] + before, static_cast<TokenId>(found.number));
       known |= found.length == character;
     });
@@ -82,8 +87,8 @@ void Unigram::find_best(std::string_view piece, Scratch& scratch) const {
   }
 }
 
-void Unigram::append_ids(std::string_view text, std::vector<TokenId>& out) const {
-  if (const auto id = vocabulary_.find(text)) {
+void Unigram::append_ids(std::string_view text, const Scratch& scratch, std::vector<TokenId>& out) const {
+  if (const auto id = vocabulary_.find(text); id && !is_refused(scratch, *id)) {
     out.push_back(*id);
     return;
   }
@@ -113,7 +118,7 @@ void Unigram::encode(std::string_view piece, Scratch& scratch, std::vector<Token
   }
   // A joined run may be a token after all, so ids are looked up by content.
   for (auto part = parts.rbegin(); part != parts.rend(); ++part)
-    append_ids(piece.substr(part->begin, part->end - part->begin), out);
+    append_ids(piece.substr(part->begin, part->end - part->begin), scratch, out);
 }
 
 }  // namespace sluice::tokenizer

@@ -28,6 +28,11 @@ class Unigram {
 
   // Buffers that encode() reuses; one per thread.
   class Scratch {
+   public:
+    // By id: tokens that text cannot become. Null: none. Must outlive the calls.
+    const std::vector<bool>* refused = nullptr;
+
+   private:
     friend class Unigram;
     struct Node {  // the best path that ends at this byte
       double score = 0.0;
@@ -57,7 +62,7 @@ class Unigram {
 
  private:
   void find_best(std::string_view piece, Scratch& scratch) const;
-  void append_ids(std::string_view text, std::vector<TokenId>& out) const;
+  void append_ids(std::string_view text, const Scratch& scratch, std::vector<TokenId>& out) const;
 
   Vocabulary vocabulary_;
   std::vector<double> scores_;

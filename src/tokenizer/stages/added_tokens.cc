@@ -51,6 +51,7 @@ void AddedTokens::prepare(const Normalizer* normalizer) {
       AddedToken& token = tokens_[i];
       if (token.special != special) continue;
       token.shown = token.content;
+      token.blank = white_space_after(token.content) == token.content.size();
       by_id_.emplace_back(token.id, i);
       if (token.normalized) {
         if (normalizer != nullptr) normalizer->normalize(token.shown);
@@ -63,15 +64,29 @@ void AddedTokens::prepare(const Normalizer* normalizer) {
   std::sort(by_id_.begin(), by_id_.end());
 }
 
+// The longest match that is blank or lies within the first `own_bytes`, which are not the request's.
+std::optional<ByteTrie::Found> AddedTokens::allowed(const ByteTrie& trie, std::string_view rest,
+                                                    std::size_t own_bytes) const {
+  std::optional<ByteTrie::Found> longest;
+  trie.for_each_prefix(rest, [&](const ByteTrie::Found& found) {
+    if (found.length <= own_bytes || tokens_[found.number].blank) longest = found;
+  });
+  return longest;
+}
+
 // AddedVocabulary::find_matches of tokenizers, with its corner cases: a match that is refused still hides
 // matches that overlap it, and a token may begin inside the white space that the token before it swallowed.
-void AddedTokens::split(std::string_view text, Stage stage, FunctionRef<void(const Part&)> report) const {
+void AddedTokens::split(std::string_view text, Stage stage, std::span<const ByteRange> request,
+                        FunctionRef<void(const Part&)> report) const {
   const ByteTrie& trie = stage == Stage::kRaw ? raw_ : normalized_;
   std::size_t done = 0;
   std::size_t space_begin = 0,
               space_end = 0;  // end of the last swallowed run of white space, which is examined only once
   for (std::size_t at = 0; !trie.empty() && at < text.size();) {
-    const auto found = trie.longest_prefix(text.substr(at));
+    while (!request.empty() && request.front().end <= at) request = request.subspan(1);
+    const auto found = request.empty() ? trie.longest_prefix(text.substr(at))
+                                       : allowed(trie, text.substr(at),
+                                                 request.front().begin > at ? request.front().begin - at : 0);
     if (!found) {
       ++at;
       continue;

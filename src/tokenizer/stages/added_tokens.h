@@ -10,6 +10,7 @@
 
 #include "base/function_ref.h"
 #include "tokenizer/stages/normalizer.h"
+#include "tokenizer/text/marked_text.h"
 #include "tokenizer/vocabulary/byte_trie.h"
 #include "tokenizer/vocabulary/vocabulary.h"
 
@@ -25,6 +26,7 @@ struct AddedToken {
   bool special = false;      // decode(ShowSpecial::kNo) leaves it out
   // Text that decode() gives: the content, normalised if `normalized`; prepare() sets it.
   std::string shown;
+  bool blank = false;  // consists of white space alone, so it can be no control token; prepare() sets it
 };
 
 // Immutable after prepare(); thread-safe.
@@ -43,7 +45,13 @@ class AddedTokens {
     TokenId id;              // -1: plain text
   };
   // Cuts `text` into tokens of this stage and the text between them. Leftmost match first, then the longest.
-  void split(std::string_view text, Stage stage, FunctionRef<void(const Part&)> report) const;
+  // `request`: ranges in which no token matches, nor across their borders, except blank ones.
+  void split(std::string_view text, Stage stage, std::span<const ByteRange> request,
+             FunctionRef<void(const Part&)> report) const;
+  void split(std::string_view text, Stage stage, FunctionRef<void(const Part&)> report) const {
+    split(text, stage, {}, report);
+  }
+  bool any_in(Stage stage) const { return !(stage == Stage::kRaw ? raw_ : normalized_).empty(); }
 
   bool knows(std::string_view content) const { return id_of(content).has_value(); }
   std::optional<TokenId> id_of(std::string_view content) const { return contents_.find(content); }
@@ -57,6 +65,9 @@ class AddedTokens {
   TokenId end_id() const;                                         // largest id + 1
 
  private:
+  std::optional<ByteTrie::Found> allowed(const ByteTrie& trie, std::string_view rest,
+                                         std::size_t own_bytes) const;
+
   std::vector<AddedToken> tokens_;
   Vocabulary contents_;                                 // content → id
   std::vector<std::pair<TokenId, std::size_t>> by_id_;  // sorted by prepare(); index into tokens_

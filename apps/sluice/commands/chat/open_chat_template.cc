@@ -1,0 +1,32 @@
+#include "commands/chat/open_chat_template.h"
+
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/setting.h"
+#include "flags/model_argument.h"
+#include "store/source/open_checkpoint.h"
+#include "tokenizer/chat/chat_sources.h"
+
+namespace sluice::app {
+
+tokenizer::ChatTemplate open_chat_template(const std::string& model, const std::string& given) {
+  check_model_name(model);
+  std::error_code ignored;
+  const bool plain = std::filesystem::is_directory(model, ignored) &&
+                     !std::filesystem::exists(model + "/manifest.json", ignored);
+  tokenizer::ChatSources sources = plain ? tokenizer::read_chat_sources(model)
+                                         : tokenizer::read_chat_sources(*store::open_checkpoint(model));
+  if (!given.empty()) sources.templates = {tokenizer::read_given_template(given)};
+  if (sources.templates.empty())
+    throw Error(ErrorKind::kNotFound, "this model comes without a chat template")
+        .in(model)
+        .expected(
+            "chat_template.jinja, chat_template in tokenizer_config.json, or the key "
+            "tokenizer.chat_template of a GGUF file")
+        .found("none of them")
+        .fix("give one: " + Setting::kChatTemplate + " chatml, or a file");
+  return tokenizer::ChatTemplate(sources);
+}
+
+}  // namespace sluice::app
