@@ -33,7 +33,7 @@ Answer::Answer(Engine& engine, Sequence& sequence, const tokenizer::Tokenizer* t
       begins_(tokens_.size()),
       stops_(request.stop) {
   SLUICE_CHECK(sequence.length() < begins_, "the last token is computed, for its logits");
-  if (tokenizer != nullptr) decoder_.emplace(*tokenizer, tokenizer::ShowSpecial::kNo);
+  if (tokenizer != nullptr) decoder_.emplace(*tokenizer, request.special);
   open_ = request.max_tokens > 0;
   result_.kept = sequence.length();
 }
@@ -66,10 +66,13 @@ void Answer::take_first() {
 void Answer::take(std::span<const float> logits) { accept(sampler_.next(logits, tokens_, candidates_)); }
 
 void Answer::accept(tokenizer::TokenId token) {
-  const std::vector<tokenizer::TokenId>& eos = engine_.model().config.eos;
+  const auto ends = [&](const std::vector<tokenizer::TokenId>& tokens) {
+    return std::ranges::find(tokens, token) != tokens.end();
+  };
   tokens_.push_back(token);
   result_.tokens.push_back(token);
-  if (!request_.ignore_eos && std::ranges::find(eos, token) != eos.end()) return close(StopReason::kEos);
+  if (!request_.ignore_eos && (ends(engine_.model().config.eos) || ends(request_.ends)))
+    return close(StopReason::kEos);
   give_out(decoder_ ? stops_.append(decoder_->append(token)) : std::string());
   if (stops_.found()) return close(StopReason::kStopString);
   // The last token, which ends the request or fills the context, needs no step of its own.

@@ -28,11 +28,16 @@ Conversation::Conversation(Engine& engine)
 
 Conversation::~Conversation() = default;
 
+std::size_t Conversation::alike(const std::vector<tokenizer::TokenId>& prompt) const {
+  const auto [parts, _] = std::ranges::mismatch(tokens_, prompt);
+  const auto alike = static_cast<std::size_t>(parts - tokens_.begin());
+  return std::min(alike,
+                  std::max<std::size_t>(prompt.size(), 1) - 1);  // the last is computed, for its logits
+}
+
 GenerateResult Conversation::generate(const tokenizer::Tokenizer* tokenizer, const GenerateRequest& request) {
   check_request(engine_, tokenizer, request);
-  const auto [parts, _] = std::ranges::mismatch(tokens_, request.prompt);
-  const auto alike = static_cast<std::size_t>(parts - tokens_.begin());
-  sequence_->cut(std::min(alike, request.prompt.size() - 1));  // the last token is computed, for its logits
+  sequence_->cut(alike(request.prompt));
 
   Answer answer(engine_, *sequence_, tokenizer, request);
   struct Keep {

@@ -1,7 +1,8 @@
-// A sequence that is kept from one prompt to the next: a prompt that begins as the last one and its answer did
-// is prefilled from where they part.
+// A sequence that is kept from one prompt to the next: a prompt that begins as the last one and its answer
+// did is prefilled from where they part.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <vector>
 
@@ -18,6 +19,9 @@ class Conversation {
   // Error(kUnsupported) for a model with an encoder: its input is not a text that goes on.
   explicit Conversation(Engine& engine);
   ~Conversation();
+
+  // Tokens that the prompt and what is held begin with alike, less one where that is all of the prompt.
+  std::size_t alike(const std::vector<tokenizer::TokenId>& prompt) const;
 
   // As engine::generate() of one request, with the same tokens bit for bit. result.kept says how many tokens
   // of the prompt needed no computing. Also after an interrupt or an Error what was computed is kept.

@@ -12,10 +12,7 @@
 
 #include "engine/session/sampler.h"
 #include "tokenizer/text/token_id.h"
-
-namespace sluice::tokenizer {
-class Tokenizer;
-}
+#include "tokenizer/tokenizer.h"
 
 namespace sluice::engine {
 
@@ -26,6 +23,8 @@ struct GenerateRequest {
   std::size_t max_tokens = 0;              // n
   SamplerConfig sampler;
   bool ignore_eos = false;
+  std::vector<tokenizer::TokenId> ends;  // end an answer as the model's own tokens for that do
+  tokenizer::ShowSpecial special = tokenizer::ShowSpecial::kNo;  // in the text
   std::vector<std::string> stop;  // generation ends before the first of these in the text; none is empty
   // Called after every token with the text that has become final (may be empty; never half a character). What
   // it throws ends the generation at that token, and comes out of generate().
@@ -47,7 +46,7 @@ std::string_view stop_reason_name(StopReason reason);  // "length" "context" "eo
 
 struct GenerateResult {
   std::vector<tokenizer::TokenId> tokens;  // including a final eos
-  std::optional<std::string> text;  // without special tokens and the stop string; empty without a tokenizer
+  std::optional<std::string> text;         // without the stop string; empty without a tokenizer
   StopReason reason = StopReason::kLength;
   std::size_t kept = 0;                // tokens of the prompt that a Conversation held already
   double prefill_s = 0, decode_s = 0;  // from the start to the first token, and from there to the last
