@@ -29,7 +29,7 @@ DenseChoice asked_dense_view(DenseView view, Bytes either_way, const std::string
 
 DenseChoice choose_dense_view(const DenseQuestion& question, const Profile* profile) {
   if (question.either_way == 0)
-    return {DenseView::kWords, "no matrix of it is stored so that it could be computed with as it is"};
+    return {DenseView::kWords, "none of them is packed, so each is kept in the format in which it is stored"};
   const Bytes saved = question.words - std::min(question.words, question.packed);
   const std::string memory = fmt::format("takes {} less", format_bytes(saved));
   if (!question.words_fit) return {DenseView::kPacked, memory + ", and words would not fit"};
