@@ -61,13 +61,16 @@ LiveText::~LiveText() {
   }
 }
 
-void LiveText::write(const std::string& written) {
+void LiveText::write(const std::string& written, Tone tone) {
   const std::string text = output_text(written);
   if (!terminal_) {
     put(text);
     return;
   }
-  put("\x1b[J" + in_lines(text));  // clears the old status line below the cursor
+  const bool dim = colour_ && tone == Tone::kDim;
+  put("\x1b[J" +
+      (dim ? "\x1b[2m" + in_lines(text) + "\x1b[0m" : in_lines(text)));  // clears the old status line
+  if (!status_) return;
   const auto now = std::chrono::steady_clock::now();
   if (now - drawn_at_ >= kRedraw || !text.empty()) {
     drawn_at_ = now;

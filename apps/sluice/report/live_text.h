@@ -7,16 +7,18 @@
 
 namespace sluice::app {
 
+enum class Tone { kPlain, kDim };
+
 // Writes to standard output; on a terminal in lines that end between words. The status is drawn at most ten
 // times a second, below the text, and removed by finish(). Thread-compatible.
 class LiveText {
  public:
   // `status` returns its lines for the given number of columns; it is called only when it is about to be
-  // drawn. Without a `terminal`, colour and status are unused.
+  // drawn, and may be empty: then there is no status. Without a `terminal`, colour and status are unused.
   LiveText(bool terminal, bool colour, std::function<std::string(std::size_t)> status);
   ~LiveText();
-  void write(const std::string& written);  // as output_text()
-  void finish();                           // leaves the cursor after the text
+  void write(const std::string& written, Tone tone = Tone::kPlain);  // as output_text()
+  void finish();                                                     // leaves the cursor after the text
 
  private:
   // The text in lines that the terminal need not break: a word that has begun and turns out to be too long

@@ -12,9 +12,11 @@ namespace sluice::app {
 namespace {
 
 std::atomic<int> interrupts = 0;
+std::atomic<bool> told_to_end = false;
 static_assert(std::atomic<int>::is_always_lock_free);
 
-extern "C" void on_interrupt(int) {
+extern "C" void on_interrupt(int signal) {
+  if (signal == SIGTERM) told_to_end = true;
   if (interrupts.fetch_add(1) == 0) return;
   constexpr std::string_view kText = "\nsluice: interrupted\n";
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kText.data(), kText.size());
@@ -33,5 +35,11 @@ void install_signal_handlers() {
 }
 
 bool interrupted() { return interrupts > 0; }
+
+bool forget_interrupt() {
+  if (told_to_end) return false;
+  interrupts = 0;
+  return true;
+}
 
 }  // namespace sluice::app

@@ -11,4 +11,8 @@ void install_signal_handlers();
 // exit code 130.
 bool interrupted();
 
+// For a command that goes on behind a Ctrl-C: the next one is the first again. False behind a SIGTERM, which
+// is not forgotten.
+bool forget_interrupt();
+
 }  // namespace sluice::app
