@@ -39,6 +39,7 @@ struct CommandRow {
 constexpr CommandRow kCommands[] = {
     // a model
     {"run", add_run},
+    {"chat", add_chat},
     {"forward", add_forward},
     {"eval", add_eval},
     {"profile", add_profile},

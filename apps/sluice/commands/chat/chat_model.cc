@@ -1,0 +1,90 @@
+#include "commands/chat/chat_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/setting.h"
+#include "engine/generate.h"
+#include "setup/engine_options.h"
+#include "setup/kept_measurements.h"
+
+namespace sluice::app {
+namespace {
+
+// Prompts and answers of a chat are short beside what a model takes, and their keys and values are memory
+// that experts then lack.
+constexpr std::size_t kUsualContext = 4096;
+
+std::size_t context_of(const EngineFlags& flags, const model::Model& model) {
+  return flags.context != 0 ? context_tokens(flags, model)
+                            : std::min<std::size_t>(kUsualContext, model.config.max_positions);
+}
+
+}  // namespace
+
+ChatModel::ChatModel(const EngineFlags& flags, const std::string& chat_template) {
+  engine::EngineOptions options = engine_options(flags);
+  open_ = open_model(flags.model, WithTokenizer::kRequired, flags);
+  context_ = context_of(flags, open_.model);
+  prompt_ = std::make_unique<ChatPrompt>(open_, chat_template);
+  options.positions = context_;
+  options.draws = true;  // /set may turn it on
+  engine_ = std::make_unique<engine::Engine>(*open_.checkpoint, open_.model,
+                                             engine::resolve(options, *open_.checkpoint, open_.model));
+  keep_profile(flags, *engine_);
+  conversation_ = std::make_unique<engine::Conversation>(*engine_);
+}
+
+ChatAnswer ChatModel::answer(const Json& messages, const ChatSettings& settings, std::uint64_t seed,
+                             const OnPrompt& on_prompt, const OnPiece& on_piece,
+                             const std::function<bool()>& should_stop) {
+  const RenderedChat chat = prompt_->render(messages, settings.think);
+  if (chat.tokens.size() > context_)
+    throw Error(ErrorKind::kInvalid, "the conversation is longer than the context")
+        .in(Setting::kContext)
+        .expected(fmt::format("at most {} tokens", context_))
+        .found(fmt::format("{} tokens", chat.tokens.size()))
+        .fix("take back a part with /undo, forget it with /clear, or start with a larger " +
+             Setting::kContext);
+  ChatAnswer answer;
+  answer.prompt_tokens = chat.tokens.size();
+  tokenizer::ReasoningSplitter splitter(prompt_->marks(), chat.text);
+  const auto give = [&](std::vector<tokenizer::AnswerPiece> pieces) {
+    for (const tokenizer::AnswerPiece& piece : pieces) {
+      (piece.part == tokenizer::AnswerPart::kContent ? answer.content : answer.reasoning) += piece.text;
+      on_piece(piece);
+    }
+  };
+  engine::GenerateRequest request;
+  request.prompt = chat.tokens;
+  request.max_tokens = settings.most_tokens == 0 ? context_ : settings.most_tokens;
+  request.sampler = settings.sampler;
+  request.sampler.seed = seed;
+  request.stop = settings.stop;
+  request.stop.insert(request.stop.end(), prompt_->stop().begin(), prompt_->stop().end());
+  request.ends = prompt_->ends();
+  if (prompt_->marks().special) request.special = tokenizer::ShowSpecial::kYes;
+  bool answers = false;
+  request.on_text = [&](const std::string& text, std::size_t) {
+    answers = true;
+    give(splitter.append(text));
+  };
+  // While the prompt is computed it is asked before each layer of each chunk.
+  const std::size_t fresh = chat.tokens.size() - conversation_->alike(chat.tokens);
+  const std::size_t chunks = (fresh + engine_->chunk() - 1) / engine_->chunk();
+  const auto layers = static_cast<double>(chunks * open_.model.config.layers);
+  double asked = 0;
+  request.should_stop = [&] {
+    if (!answers) on_prompt(std::min(1.0, asked++ / layers), fresh);
+    return should_stop();
+  };
+  answer.result = conversation_->generate(open_.tokenizer.get(), request);
+  give(splitter.finish());
+  return answer;
+}
+
+}  // namespace sluice::app
