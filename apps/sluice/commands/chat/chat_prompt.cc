@@ -1,21 +1,22 @@
 #include "commands/chat/chat_prompt.h"
 
 #include "commands/chat/open_chat_template.h"
+#include "tokenizer/chat/chat_caps.h"
 #include "tokenizer/template/value_json.h"
 
 namespace sluice::app {
+
 ChatPrompt::ChatPrompt(const OpenModel& open, const std::string& chat_template)
     : tokenizer_(*open.tokenizer),
       template_(chat_template_of(*open.checkpoint, chat_template)),
       marks_(tokenizer::reasoning_marks(template_.source(false))) {
-  const std::string& behind = template_.caps(false).behind_answer;
-  if (behind.empty()) return;
-  const std::vector<tokenizer::TokenId> tokens = tokenizer_.encode(tokenizer::MarkedText(behind));
-  const std::string first = tokenizer_.decode({tokens.data(), 1}, tokenizer::ShowSpecial::kYes);
-  if (!tokenizer_.is_special(tokens[0]))
-    stop_.push_back(behind);
-  else if (first != marks_.end)  // which ends the reasoning, and not the answer
-    ends_.push_back(tokens[0]);
+  const tokenizer::ChatCaps& caps = template_.caps(false);
+  if (const auto end = tokenizer::end_of_turn(caps, tokenizer_)) {
+    // The token that ends reasoning does not end the answer.
+    if (tokenizer_.decode({&*end, 1}, tokenizer::ShowSpecial::kYes) != marks_.end) ends_.push_back(*end);
+  } else if (!caps.behind_answer.empty()) {
+    stop_.push_back(caps.behind_answer.substr(0, caps.behind_answer.find('\n')));
+  }
 }
 
 RenderedChat ChatPrompt::render(const Json& messages, Think think) const {
