@@ -59,6 +59,14 @@ class Person {
     ADD_FAILURE() << "not seen: " << text << "\namong: " << unseen_;
     return seen;
   }
+  // Types the keys until the program ends: keys that come before its terminal is set up may be lost.
+  Outcome leave_by(const std::string& keys) {
+    struct pollfd output = {terminal_, POLLIN, 0};
+    do {
+      type(keys);
+    } while (::poll(&output, 1, 500) <= 0 || read());
+    return leave();
+  }
   // The rest of what the program writes, and its exit code; -1 if a signal ended it.
   Outcome leave() {
     while (read()) {

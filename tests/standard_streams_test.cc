@@ -236,7 +236,8 @@ TEST(StandardStreamsSources, OneFileWritesToEachStream) {
                                         "main.cc",       // opens them
                                         "interrupt.cc",  // ends at the second Ctrl-C
                                         "live_text.cc",
-                                        "progress.cc"};  // ask what they are
+                                        "progress.cc",       // ask what they are
+                                        "edited_lines.cc"};  // hands them to the editor
   std::size_t files = 0;
   for (const auto& entry : fs::recursive_directory_iterator(SLUICE_SOURCE_DIR "/apps/sluice")) {
     const std::string name = entry.path().filename();

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cwchar>
 #include <filesystem>
+#include <iostream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -30,10 +31,7 @@ constexpr int kLatestMs = 100;  // a signal just before poll() is seen at most s
 // A terminal puts these around what is pasted, once it is asked to.
 constexpr std::string_view kPastesOn = "\x1b[?2004h", kPastesOff = "\x1b[?2004l", kPasteEnd = "\x1b[201~";
 
-void put(std::string_view text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
-}
+void put(std::string_view text) { std::cout << text << std::flush; }
 
 class EditedLines final : public LineReader {
  public:
