@@ -157,7 +157,7 @@ TEST_F(ChatTest, APersonTalks) {
   person.type("\x1b[A\x1b[A\x1b[A\x1b[A\r");  // the first line again
   person.see("kept");
   person.see(kReady);
-  EXPECT_EQ(person.leave_by(kCtrlD).code, 0);
+  EXPECT_EQ(person.leave_by("/exit\r").code, 0);
   const std::string history = content_of(sitting.history);
   EXPECT_NE(history.find("One"), std::string::npos) << history;
   struct stat status = {};
@@ -200,7 +200,7 @@ TEST_F(ChatTest, APasteOfSeveralLinesIsOneMessage) {
   person.type("/save " + saved + "\r");
   person.see("written");
   person.see(kReady);
-  EXPECT_EQ(person.leave_by(kCtrlD).code, 0);
+  EXPECT_EQ(person.leave_by("/exit\r").code, 0);
   EXPECT_EQ(Json::parse(content_of(saved))[0]["content"], "About: one\ntwo\nthree !");
 }
 
@@ -221,13 +221,13 @@ TEST_F(ChatTest, AHistoryOfSomebodyElseIsLeftAlone) {
   Sitting sitting;
   if (!sitting.person.has_terminal()) GTEST_SKIP() << "no terminals here";
   sitting.person.see(kReady);
-  EXPECT_EQ(sitting.person.leave_by(kCtrlD).code, 0);
+  EXPECT_EQ(sitting.person.leave_by("/exit\r").code, 0);
   std::filesystem::remove(sitting.history);
   std::filesystem::create_symlink("/dev/null", sitting.history);
   Person person(Sitting::words(12), {{"XDG_STATE_HOME", sitting.home}});
   person.see("cannot be used");
   person.see(kReady);
-  EXPECT_EQ(person.leave_by(kCtrlD).code, 0);
+  EXPECT_EQ(person.leave_by("/exit\r").code, 0);
 }
 
 }  // namespace

@@ -59,13 +59,9 @@ class Person {
     ADD_FAILURE() << "not seen: " << text << "\namong: " << unseen_;
     return seen;
   }
-  // Types the keys until the program ends: keys that come before its terminal is set up may be lost.
+  // Types the keys, behind which the program ends.
   Outcome leave_by(const std::string& keys) {
-    struct pollfd output = {terminal_, POLLIN, 0};
-    do {
-      [[maybe_unused]] const ssize_t typed =
-          ::write(terminal_, keys.data(), keys.size());  // it may have ended
-    } while (::poll(&output, 1, 500) <= 0 || read());
+    type(keys);
     return leave();
   }
   // The rest of what the program writes, and its exit code; -1 if a signal ended it.
@@ -98,6 +94,6 @@ class Person {
   std::string unseen_;
 };
 
-inline const std::string kCtrlC = "\x03", kCtrlD = "\x04";
+inline const std::string kCtrlC = "\x03";
 
 }  // namespace sluice::program
