@@ -27,6 +27,9 @@ namespace sluice::app {
 namespace {
 
 constexpr int kHistoryLines = 1000;
+// Ctrl-D ends the input at an empty line. The editor itself takes it for a letter where it was typed before the
+// terminal was set up.
+constexpr int kEndKey = 4;
 constexpr int kLatestMs = 100;  // a signal just before poll() is seen at most so much later
 // A terminal puts these around what is pasted, once it is asked to.
 constexpr std::string_view kPastesOn = "\x1b[?2004h", kPastesOff = "\x1b[?2004l", kPasteEnd = "\x1b[201~";
@@ -114,11 +117,16 @@ class EditedLines final : public LineReader {
       if (count == 0 || (errno != EINTR && errno != EAGAIN)) return -1;
     }
   }
+  static bool is_empty(EditLine* editor) {
+    const LineInfo* const line = ::el_line(editor);
+    return line->buffer == line->lastchar;
+  }
   static int next_character(EditLine* editor, wchar_t* character) {
     std::mbstate_t state{};
     for (;;) {
       const int byte = self(editor).next_byte();
       if (byte < 0) return 0;
+      if (byte == kEndKey && is_empty(editor)) return 0;
       const char one = static_cast<char>(byte);
       const std::size_t length = std::mbrtowc(character, &one, 1, &state);
       if (length == static_cast<std::size_t>(-2)) continue;
