@@ -157,7 +157,7 @@ TEST_F(ChatTest, APersonTalks) {
   person.type("\x1b[A\x1b[A\x1b[A\x1b[A\r");  // the first line again
   person.see("kept");
   person.see(kReady);
-  EXPECT_EQ(person.leave_by("/exit\r").code, 0);
+  EXPECT_EQ(person.leave_by(kCtrlD).code, 0);
   const std::string history = content_of(sitting.history);
   EXPECT_NE(history.find("One"), std::string::npos) << history;
   struct stat status = {};
@@ -186,6 +186,16 @@ TEST_F(ChatTest, CtrlCEndsTheAnswerAndNotTheProgram) {
   EXPECT_EQ(person.leave().code, 130);
 }
 
+// One that comes before the prompt is lost; it does not take the meaning from the next.
+TEST_F(ChatTest, CtrlDLeavesAlsoBehindOneThatCameTooEarly) {
+  Sitting sitting;
+  Person& person = sitting.person;
+  if (!person.has_terminal()) GTEST_SKIP() << "no terminals here";
+  person.type(kCtrlD);
+  person.see(kReady);
+  EXPECT_EQ(person.leave_by(kCtrlD).code, 0);
+}
+
 TEST_F(ChatTest, APasteOfSeveralLinesIsOneMessage) {
   Sitting sitting(2);
   Person& person = sitting.person;
@@ -200,7 +210,7 @@ TEST_F(ChatTest, APasteOfSeveralLinesIsOneMessage) {
   person.type("/save " + saved + "\r");
   person.see("written");
   person.see(kReady);
-  EXPECT_EQ(person.leave_by("/exit\r").code, 0);
+  EXPECT_EQ(person.leave_by(kCtrlD).code, 0);
   EXPECT_EQ(Json::parse(content_of(saved))[0]["content"], "About: one\ntwo\nthree !");
 }
 
@@ -221,13 +231,13 @@ TEST_F(ChatTest, AHistoryOfSomebodyElseIsLeftAlone) {
   Sitting sitting;
   if (!sitting.person.has_terminal()) GTEST_SKIP() << "no terminals here";
   sitting.person.see(kReady);
-  EXPECT_EQ(sitting.person.leave_by("/exit\r").code, 0);
+  EXPECT_EQ(sitting.person.leave_by(kCtrlD).code, 0);
   std::filesystem::remove(sitting.history);
   std::filesystem::create_symlink("/dev/null", sitting.history);
   Person person(Sitting::words(12), {{"XDG_STATE_HOME", sitting.home}});
   person.see("cannot be used");
   person.see(kReady);
-  EXPECT_EQ(person.leave_by("/exit\r").code, 0);
+  EXPECT_EQ(person.leave_by(kCtrlD).code, 0);
 }
 
 }  // namespace

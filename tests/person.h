@@ -94,6 +94,6 @@ class Person {
   std::string unseen_;
 };
 
-inline const std::string kCtrlC = "\x03";
+inline const std::string kCtrlC = "\x03", kCtrlD = "\x04";
 
 }  // namespace sluice::program

@@ -27,8 +27,8 @@ namespace sluice::app {
 namespace {
 
 constexpr int kHistoryLines = 1000;
-// Ctrl-D ends the input at an empty line. The editor itself takes it for a letter where it was typed before the
-// terminal was set up.
+// Ctrl-D ends the input at an empty line. Behind one that was typed before the terminal was set up, the editor
+// itself takes it for a letter.
 constexpr int kEndKey = 4;
 constexpr int kLatestMs = 100;  // a signal just before poll() is seen at most so much later
 // A terminal puts these around what is pasted, once it is asked to.
@@ -71,6 +71,7 @@ class EditedLines final : public LineReader {
     prompt_ = prompt;
     pastes_.clear();
     stopped_ = false;
+    ::el_set(editor_, EL_PREP_TERM, 1);  // before the prompt stands there: who sees it may type at once
     put(kPastesOn);
     int count = 0;
     const char* const typed = ::el_gets(editor_, &count);
