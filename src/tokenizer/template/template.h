@@ -24,7 +24,7 @@ struct Syntax;
 }
 
 struct RenderOptions {
-  std::optional<std::tm> now;  // what strftime_now() takes for now; empty: the machine's local time
+  std::optional<std::tm> now;  // for strftime_now(); empty: the machine's local time
 };
 
 // Immutable after parsing; thread-safe: each rendering has a state of its own. Variables may be shared by

@@ -27,8 +27,8 @@ namespace sluice::app {
 namespace {
 
 constexpr int kHistoryLines = 1000;
-// Ctrl-D ends the input at an empty line. Behind one that was typed before the terminal was set up, the editor
-// itself takes it for a letter.
+// Ctrl-D ends the input at an empty line. Behind one that was typed before the terminal was set up, the
+// editor itself takes it for a letter.
 constexpr int kEndKey = 4;
 constexpr int kLatestMs = 100;  // a signal just before poll() is seen at most so much later
 // A terminal puts these around what is pasted, once it is asked to.
