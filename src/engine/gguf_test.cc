@@ -235,6 +235,9 @@ TEST_F(QuantisedGguf, ActivationsInCodesAreNearFp32InEveryType) {
           return vector ? std::string_view() : type;
         },
         3);
+    // Every token uses all experts: a changed choice would hide what the products lose.
+    for (auto& [key, value] : gguf.keys())
+      if (key == gguf.key("expert_used_count")) value = gguf.config().moe.experts;
     const std::string path = scratch_.path() + "/coded.gguf";
     gguf.write(path);
     EngineOptions plain = coded_options();
@@ -243,7 +246,7 @@ TEST_F(QuantisedGguf, ActivationsInCodesAreNearFp32InEveryType) {
     const double error = distance(coded.logits, fp32.logits);
     std::cout << type << ": logits are apart by " << error << " of their length" << std::endl;
     EXPECT_GT(error, 1e-5);  // the flag does something
-    EXPECT_LT(error, 0.15);  // of random blocks: here and there a router's choice changes
+    EXPECT_LT(error, 0.05);
   }
 }
 

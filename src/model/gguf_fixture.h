@@ -2,6 +2,8 @@
 // and with the rows that such files have.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <fstream>
@@ -127,9 +129,7 @@ class GgufModel {
   std::string write_parts(const std::string& stem, std::size_t most) const {
     const std::size_t parts = 1 + (tensors_.size() + most - 1) / most;
     const auto path = [&](std::size_t part) {
-      char tail[32];
-      std::snprintf(tail, sizeof(tail), "-%05zu-of-%05zu.gguf", part + 1, parts);
-      return stem + tail;
+      return stem + fmt::format("-{:05}-of-{:05}.gguf", part + 1, parts);
     };
     auto next = tensors_.begin();
     for (std::size_t part = 0; part < parts; ++part) {
