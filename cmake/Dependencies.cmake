@@ -4,6 +4,7 @@ find_package(PkgConfig REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)
 find_package(fmt 9 REQUIRED)
 find_package(CLI11 2.1 REQUIRED)
+find_package(Boost 1.74 REQUIRED)  # headers of Asio and Beast
 pkg_check_modules(liburing REQUIRED IMPORTED_TARGET liburing)
 pkg_check_modules(nettle REQUIRED IMPORTED_TARGET nettle)
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)

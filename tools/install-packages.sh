@@ -7,7 +7,7 @@ set -eu
 packages_of() {
   case "$1" in
     build) echo g++ cmake ninja-build pkg-config nlohmann-json3-dev libfmt-dev libcli11-dev liburing-dev \
-                libxxhash-dev nettle-dev libzstd-dev liblz4-dev libpcre2-dev libutf8proc-dev libedit-dev ;;
+                libxxhash-dev nettle-dev libzstd-dev liblz4-dev libpcre2-dev libutf8proc-dev libedit-dev libboost-dev ;;
     bench) echo python3 ;;
     test) echo libgtest-dev libgmock-dev libsentencepiece-dev python3 zstd ;;  # python3, zstd: the second decoder
     cross) echo g++-aarch64-linux-gnu qemu-user ;;  # libraries: tools/arm64-sysroot.sh

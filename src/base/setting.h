@@ -37,7 +37,10 @@ class Setting {
       kShape, kModel, kBudget, kQuick, kAhead, kGateInputs, kRoutingLayers, kRouting, kDeviceMemory,
       kDeviceSlots, kDeviceCache, kWSize, kUSize, kDevice, kPrefetchSize, kResidual, kDenseOn, kDeviceKeep,
       kTiers, kAlpha, kMerge, kRenorm, kPlacementPrefill, kLink, kResident, kAdmit, kFormat, kChatTemplate,
-      kSystem, kThink, kNoHistory, kSimpleIo, kNoGenerationPrompt, kSet, kCaps;
+      kSystem, kThink, kNoHistory, kSimpleIo, kNoGenerationPrompt, kSet, kCaps, kHost, kPort, kUnix, kApiKey,
+      kApiKeyFile, kNoAuth, kAllowedHost, kCorsOrigin, kAlias, kStrictModel, kParallel, kKvTokens,
+      kDecodeShare, kQueue, kSsePing, kDrain, kLogJson, kLogPrompts, kUiDir, kNoUi, kTrustSpecial,
+      kToolFormat, kKeepBillingHeader, kPresencePenalty, kFrequencyPenalty, kLogitBias, kChat;
 
   static constexpr char kMarkBegin = '\x1e';  // a control character, which no text of ours has otherwise
 
@@ -187,7 +190,34 @@ inline constexpr Setting Setting::kSimpleIo{132};
 inline constexpr Setting Setting::kNoGenerationPrompt{133};
 inline constexpr Setting Setting::kSet{134};
 inline constexpr Setting Setting::kCaps{135};
-inline constexpr std::size_t kSettings = 136;
+inline constexpr Setting Setting::kHost{136};
+inline constexpr Setting Setting::kPort{137};
+inline constexpr Setting Setting::kUnix{138};
+inline constexpr Setting Setting::kApiKey{139};
+inline constexpr Setting Setting::kApiKeyFile{140};
+inline constexpr Setting Setting::kNoAuth{141};
+inline constexpr Setting Setting::kAllowedHost{142};
+inline constexpr Setting Setting::kCorsOrigin{143};
+inline constexpr Setting Setting::kAlias{144};
+inline constexpr Setting Setting::kStrictModel{145};
+inline constexpr Setting Setting::kParallel{146};
+inline constexpr Setting Setting::kKvTokens{147};
+inline constexpr Setting Setting::kDecodeShare{148};
+inline constexpr Setting Setting::kQueue{149};
+inline constexpr Setting Setting::kSsePing{150};
+inline constexpr Setting Setting::kDrain{151};
+inline constexpr Setting Setting::kLogJson{152};
+inline constexpr Setting Setting::kLogPrompts{153};
+inline constexpr Setting Setting::kUiDir{154};
+inline constexpr Setting Setting::kNoUi{155};
+inline constexpr Setting Setting::kTrustSpecial{156};
+inline constexpr Setting Setting::kToolFormat{157};
+inline constexpr Setting Setting::kKeepBillingHeader{158};
+inline constexpr Setting Setting::kPresencePenalty{159};
+inline constexpr Setting Setting::kFrequencyPenalty{160};
+inline constexpr Setting Setting::kLogitBias{161};
+inline constexpr Setting Setting::kChat{162};
+inline constexpr std::size_t kSettings = 163;
 
 std::string mark(Setting setting);
 std::string operator+(std::string text, Setting setting);

@@ -11,7 +11,7 @@ namespace sluice::device {
 namespace {
 
 constexpr std::array<std::string_view, kAccountCount> kNames = {"process",     "dense",   "experts", "kv",
-                                                                "activations", "staging", "tables"};
+                                                                "activations", "staging", "tables",  "serve"};
 
 std::size_t index_of(Account account) {
   const auto index = static_cast<std::size_t>(account);

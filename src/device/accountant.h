@@ -22,8 +22,9 @@ enum class Account : std::uint8_t {
   kActivations,  // hidden states, router scores, logits, scratch
   kStaging,      // disk buffers, experts being decoded or streamed, page cache we hold
   kTables,       // tokenizer, tensor tables, policy state
+  kServe,        // a server's connections, requests, queues of answers, masks
 };
-inline constexpr std::size_t kAccountCount = 7;
+inline constexpr std::size_t kAccountCount = 8;
 std::string_view account_name(Account account);  // "process" "dense" … as printed everywhere
 
 // Thread-safe. charge() never lets the total exceed the budget: it throws Error(kBudget) that says who asked,

@@ -1,0 +1,82 @@
+// One request to a Batcher, and what comes back of it.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/error.h"
+#include "engine/generate.h"
+#include "engine/session/sampler.h"
+#include "tokenizer/text/token_id.h"
+
+namespace sluice::engine {
+
+struct BatchRequest {
+  std::vector<tokenizer::TokenId> prompt;  // at least one; the encoder's input where there is an encoder
+  // Most tokens of the answer, whose room is reserved; 0: the prompt is computed, and nothing is drawn. Empty:
+  // as many as fit.
+  std::optional<std::size_t> max_tokens;
+  SamplerConfig sampler;
+  bool ignore_eos = false;
+  std::vector<tokenizer::TokenId> ends;  // end an answer as the model's own tokens for that do
+  bool cache_prompt = true;              // false: neither finds an earlier prefix nor leaves one
+  // Log-probabilities of the answer's tokens are wanted, with so many of the likeliest beside each.
+  std::optional<std::size_t> logprobs;
+  bool prompt_logprobs = false;  // … and of the prompt's tokens but the first; REQUIRES: logprobs
+};
+
+// Natural logarithm of the softmax over the model's own logits, before anything acts on them; in double, summed
+// in ascending id.
+struct TokenLogprob {
+  tokenizer::TokenId id = 0;
+  double logprob = 0;
+};
+
+struct BatchToken {
+  tokenizer::TokenId id = 0;
+  bool ends = false;                       // the model's end of an answer, which belongs to no text
+  double logprob = 0;                      // if asked for, as …
+  std::span<const TokenLogprob> top = {};  // … the likeliest, descending, ties by id; valid in the call only
+};
+
+// Of one request; milliseconds of the monotonic clock.
+struct RequestStatistics {
+  std::size_t prompt = 0, cached = 0, generated = 0;  // tokens; cached: of the prompt, found
+  double queue_ms = 0;                                // from submission to admission
+  double prompt_ms = 0;                               // from admission to the first token
+  double generated_ms = 0;                            // from the first token to the last
+  double stalled_ms = 0;                              // without room; contained in the two
+  std::uint64_t passes = 0, companions = 0;  // passes that fed it; sequences of these, itself included
+  std::uint64_t accesses = 0, hits = 0, misses = 0;  // experts of its passes' events
+  std::uint64_t demand = 0;                          // its own distinct experts, summed over events
+  double bytes_read = 0;  // its share: a read counts in equal parts for those whose tokens need the expert
+};
+
+// How a request ended. kInterrupted: cancelled. With an error there is no reason.
+struct BatchEnd {
+  StopReason reason = StopReason::kLength;
+  std::optional<Error> error;
+  RequestStatistics statistics;
+};
+
+// Gets what comes of one request, on the thread that advances the batcher; must not wait, and must not call the
+// batcher. Only on_end, which comes exactly once and last, must be there.
+class BatchClient {
+ public:
+  virtual ~BatchClient() = default;
+  virtual void on_admitted(std::size_t /*cached*/) {}
+  virtual void on_prefill(std::size_t /*done*/, std::size_t /*total*/) {
+  }  // tokens of the prompt, cached ones too
+  virtual void on_prompt_token(const BatchToken& /*token*/) {
+  }  // with prompt_logprobs: from the second token on
+  virtual void on_logits(std::span<const float> /*logits*/) {}  // those that the next token is drawn from
+  // False ends the answer behind this token, with StopReason::kStopString.
+  virtual bool on_token(const BatchToken& /*token*/) { return true; }
+  virtual void on_end(const BatchEnd& end) = 0;
+};
+
+}  // namespace sluice::engine
