@@ -116,7 +116,8 @@ struct ModelConfig {
 struct GenerationConfig {
   bool do_sample = false;
   double temperature = 1.0, top_p = 1.0, min_p = 0.0, repetition_penalty = 1.0;
-  std::int64_t top_k = 50;  // Hugging Face's default for sampling; 0: off
+  std::int64_t top_k = 50;                          // Hugging Face's default for sampling; 0: off
+  bool says_do_sample = false, says_top_k = false;  // the file itself, and not a default
   // Fields whose values change Hugging Face's text and have no effect here: always, and only in sampled text.
   std::vector<std::string> ignored, ignored_in_sampling;
 };

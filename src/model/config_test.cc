@@ -701,6 +701,8 @@ TEST(GenerationConfig, OverridesEosAndReadsSampling) {
       read_json_file(SLUICE_SOURCE_DIR "/tests/data/configs/qwen1.5-moe-a2.7b.generation_config.json"),
       "g.json", config);
   EXPECT_TRUE(generation.do_sample);
+  EXPECT_TRUE(generation.says_do_sample);
+  EXPECT_TRUE(generation.says_top_k);
   EXPECT_EQ(generation.temperature, 0.7);
   EXPECT_EQ(generation.top_p, 0.8);
   EXPECT_EQ(generation.top_k, 20);
@@ -714,6 +716,8 @@ TEST(GenerationConfig, AbsentFieldsKeepDefaults) {
   ModelConfig config = parse(published(kQwen));
   const GenerationConfig generation = parse_generation_config(Json::object(), "g.json", config);
   EXPECT_FALSE(generation.do_sample);
+  EXPECT_FALSE(generation.says_do_sample);
+  EXPECT_FALSE(generation.says_top_k);
   EXPECT_EQ(generation.temperature, 1.0);
   EXPECT_EQ(generation.top_k, 50);
   EXPECT_THAT(config.eos, ElementsAre(151645));

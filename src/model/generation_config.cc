@@ -54,8 +54,10 @@ void find_ignored(const JsonObject& json, GenerationConfig& generation) {
 GenerationConfig parse_generation_config(const Json& json, const std::string& name, ModelConfig& config) {
   const JsonObject object(json, name);
   GenerationConfig generation;
+  generation.says_do_sample = object.has("do_sample");
   generation.do_sample = object.boolean_or("do_sample", generation.do_sample);
   generation.temperature = object.real_or("temperature", generation.temperature, 0.0, 1e6);
+  generation.says_top_k = object.has("top_k");
   generation.top_k =
       object.integer_or("top_k", generation.top_k, 0, std::numeric_limits<tokenizer::TokenId>::max());
   generation.top_p = object.real_or("top_p", generation.top_p, 0.0, 1.0);
