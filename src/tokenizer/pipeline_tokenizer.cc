@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -11,7 +12,9 @@
 #include "base/setting.h"
 #include "tokenizer/compiled_tokenizer.h"
 #include "tokenizer/json/component_json.h"
+#include "tokenizer/stages/byte_level.h"
 #include "tokenizer/text/text_check.h"
+#include "tokenizer/text/utf8.h"
 
 namespace sluice::tokenizer {
 namespace {
@@ -32,6 +35,29 @@ std::size_t common_prefix(std::string_view a, std::string_view b) {
 std::size_t common_suffix(std::string_view a, std::string_view b) {
   return static_cast<std::size_t>(std::mismatch(a.rbegin(), a.rend(), b.rbegin(), b.rend()).first -
                                   a.rbegin());
+}
+
+// "<0x0A>": a byte, in vocabularies that fall back on bytes.
+std::optional<char> byte_token(std::string_view content) {
+  if (content.size() != 6 || !content.starts_with("<0x") || content.back() != '>') return std::nullopt;
+  unsigned byte = 0;
+  const char* const end = content.data() + 5;
+  const auto [stop, error] = std::from_chars(content.data() + 3, end, byte, 16);
+  return error == std::errc() && stop == end ? std::optional(static_cast<char>(byte)) : std::nullopt;
+}
+
+// The bytes that the characters of a byte-level vocabulary stand for; empty if some character stands for
+// none.
+std::optional<std::string> byte_level_bytes(std::string_view content) {
+  std::string bytes;
+  while (!content.empty()) {
+    const CodePoint c = decode_utf8(content);
+    const int byte = c.length == 0 ? -1 : byte_of_character(c.value);
+    if (byte < 0) return std::nullopt;
+    bytes += static_cast<char>(byte);
+    content.remove_prefix(c.length);
+  }
+  return bytes;
 }
 
 // Work that is spent on finding the places of ranges in normalised text.
@@ -110,6 +136,22 @@ class PipelineTokenizer final : public Tokenizer {
     return parts_.vocabulary().find(token);
   }
   bool is_special(TokenId id) const override { return parts_.added.is_special(id); }
+
+  std::string bytes_of(TokenId id) const override {
+    const std::optional<std::string_view> content = shown_text_of(id);
+    if (!content || parts_.added.find(id) != nullptr) return std::string(content.value_or(""));
+    // Behind another token, since decoders may treat the first one in a way of their own.
+    StringSink text;
+    const std::unique_ptr<TokenSink> first = parts_.decoder->start(text);
+    first->part("a", TokenEnds::kYes);
+    text.take();
+    first->part(*content, TokenEnds::kYes);
+    first->finish();
+    std::string shown = text.take();
+    if (shown.find(kReplacementCharacter) == shown.npos) return shown;
+    if (const std::optional<char> byte = byte_token(*content)) return {*byte};
+    return byte_level_bytes(*content).value_or(shown);
+  }
 
   TokenizerTables compile() const override {
     SLUICE_CHECK(!parts_.components.is_null());

@@ -11,6 +11,32 @@
 namespace sluice::tokenizer {
 namespace {
 
+std::string random_text(std::mt19937& random) {
+  std::string text;
+  for (int i = 0; i < 200; ++i) {
+    switch (random() % 6) {
+      case 0:
+        append_utf8(text, 0x20 + random() % 95);
+        break;
+      case 1:
+        append_utf8(text, random() % 0x20);
+        break;
+      case 2:
+        append_utf8(text, 0x4E00 + random() % 0x5000);
+        break;
+      case 3:
+        append_utf8(text, 0x1F300 + random() % 0x600);
+        break;
+      case 4:
+        append_utf8(text, random() % 0xD800);
+        break;
+      default:
+        text += "the ";
+    }
+  }
+  return text;
+}
+
 class EveryTokenizer : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
@@ -64,37 +90,30 @@ TEST_P(EveryTokenizer, HostileTextTakesLinearTime) {
   }
 }
 
+TEST_P(EveryTokenizer, BytesOfTokensJoinedAreTheText) {
+  std::size_t parts = 0;  // tokens that are no characters by themselves
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    const std::vector<TokenId> ids = tokenizer_->encode("a" + random_text(random), AddSpecial::kNo);
+    std::string joined;
+    for (const TokenId id : ids) {
+      const std::string bytes = tokenizer_->bytes_of(id);
+      parts += find_invalid_utf8(bytes) ? 1 : 0;
+      joined += bytes;
+    }
+    const std::string text = tokenizer_->decode(ids, ShowSpecial::kYes);
+    EXPECT_EQ(joined.substr(joined.size() == text.size() + 1 && joined[0] == ' ' ? 1 : 0), text);
+  }
+  const std::string name = GetParam();
+  EXPECT_TRUE(parts > 0 || (name != "fable" && name != "qwen3" && name != "mistral_v1"));
+}
+
 INSTANTIATE_TEST_SUITE_P(All, EveryTokenizer,
                          testing::Values("fable", "qwen3", "olmoe", "mistral_v1", "mistral_v3", "deepseek",
                                          "llama_spm", "metaspace", "normalized", "llama3", "o200k",
                                          "sp_collapse", "sp_plain", "sp_unused"),
                          [](const auto& info) { return std::string(info.param); });
-
-std::string random_text(std::mt19937& random) {
-  std::string text;
-  for (int i = 0; i < 200; ++i) {
-    switch (random() % 6) {
-      case 0:
-        append_utf8(text, 0x20 + random() % 95);
-        break;
-      case 1:
-        append_utf8(text, random() % 0x20);
-        break;
-      case 2:
-        append_utf8(text, 0x4E00 + random() % 0x5000);
-        break;
-      case 3:
-        append_utf8(text, 0x1F300 + random() % 0x600);
-        break;
-      case 4:
-        append_utf8(text, random() % 0xD800);
-        break;
-      default:
-        text += "the ";
-    }
-  }
-  return text;
-}
 
 TEST(ByteLevelTokenizers, GiveBackAnyTextWithoutNormalizer) {
   for (const char* name : {"deepseek", "llama3"}) {

@@ -18,6 +18,20 @@
 namespace sluice::tokenizer {
 namespace {
 
+// A piece as text: blanks where words begin.
+std::string with_blanks(std::string_view piece) {
+  std::string text;
+  while (!piece.empty()) {
+    const std::size_t space = std::min(piece.find(kWordBegin), piece.size());
+    text += piece.substr(0, space);
+    piece.remove_prefix(space);
+    if (piece.empty()) break;
+    text += ' ';
+    piece.remove_prefix(kWordBegin.size());
+  }
+  return text;
+}
+
 class SentencePieceTokenizer final : public Tokenizer {
  public:
   SentencePieceTokenizer(SentencePieceModel model, AddedTokens added)
@@ -98,6 +112,20 @@ class SentencePieceTokenizer final : public Tokenizer {
   bool is_special(TokenId id) const override {
     return added_.is_special(id) || (id >= 0 && id < model_.size() &&
                                      model_.types[static_cast<std::size_t>(id)] == PieceType::kControl);
+  }
+  std::string bytes_of(TokenId id) const override {
+    if (id < 0 || id >= model_.size()) return Stream(*this, ShowSpecial::kYes).append(id);
+    const std::string_view piece = model_.content(id);
+    switch (model_.types[static_cast<std::size_t>(id)]) {
+      case PieceType::kByte:
+        return {static_cast<char>(std::ranges::find(model_.byte_ids, id) - model_.byte_ids.begin())};
+      case PieceType::kControl:
+        return std::string(piece);
+      case PieceType::kUnknown:
+        return model_.unknown_surface;
+      default:
+        return with_blanks(piece);
+    }
   }
 
  private:
@@ -213,14 +241,7 @@ class SentencePieceTokenizer final : public Tokenizer {
         prefix_dropped_ = !model_.remove_extra_whitespaces;
       }
       const std::size_t before = out.size();
-      while (!piece.empty()) {
-        const std::size_t space = std::min(piece.find(kWordBegin), piece.size());
-        out += piece.substr(0, space);
-        piece.remove_prefix(space);
-        if (piece.empty()) break;
-        out += ' ';
-        piece.remove_prefix(kWordBegin.size());
-      }
+      out += with_blanks(piece);
       if (out.size() > before) at_start_ = false;
     }
 

@@ -49,6 +49,9 @@ class Tokenizer {
   virtual std::optional<TokenId> id_of(
       std::string_view token) const = 0;  // exact content, added tokens included
   virtual bool is_special(TokenId id) const = 0;
+  // What the token adds to a text that does not begin with it, as bytes: parts of characters, too. Special
+  // tokens have their contents; rows without a token nothing. Error as decode().
+  virtual std::string bytes_of(TokenId id) const = 0;
   // The whole tokenizer as tables that point into it. REQUIRES: the tokenizer was not itself loaded from such
   // tables.
   virtual TokenizerTables compile() const = 0;
