@@ -150,6 +150,7 @@ const std::map<std::string, std::vector<Room>> kRooms = {
       {".", {"session", "watch", "plan", "forward"}},
       {"batch", {"session", "watch", "plan", "forward", "."}}}},
     {"eval", {{".", {}}, {"tasks", {"."}}}},
+    {"serve", {{".", {}}}},
     {"experts",
      {{"core", {}},
       {"cache", {"core"}},
