@@ -16,6 +16,7 @@ void add_inspect(Command& app);
 void add_list(Command& app);
 void add_run(Command& app);
 void add_chat(Command& app);
+void add_serve(Command& app);
 void add_forward(Command& app);
 void add_eval(Command& app);
 void add_profile(Command& app);

@@ -40,6 +40,7 @@ constexpr CommandRow kCommands[] = {
     // a model
     {"run", add_run},
     {"chat", add_chat},
+    {"serve", add_serve},
     {"forward", add_forward},
     {"eval", add_eval},
     {"profile", add_profile},
@@ -162,6 +163,18 @@ void check_command(const std::vector<std::string>& words, const std::vector<std:
         .fix("`sluice " + Setting::kHelp + "` lists the commands");
 }
 
+// Keys of clients leave the words that other users of the machine can read of a process.
+void hide_keys(int argc, char** argv) {
+  const std::string name = flag(Setting::kApiKey);
+  for (int i = 1; i < argc; ++i) {
+    std::string_view word = argv[i];
+    char* key = nullptr;
+    if (word == name && i + 1 < argc) key = argv[i + 1];
+    if (word.starts_with(name + '=')) key = argv[i] + name.size() + 1;
+    if (key != nullptr) std::fill_n(key, std::string_view(key).size(), 'x');
+  }
+}
+
 int run(int argc, char** argv) {
   Command app("sluice",
               "Runs mixture-of-experts language models inside a memory budget smaller than the model.");
@@ -169,6 +182,7 @@ int run(int argc, char** argv) {
   app.footer(kExamples);
 
   std::vector<std::string> words(argv + 1, argv + argc);
+  hide_keys(argc, argv);
   if (!words.empty() && words[0] == "help") {  // `sluice help run` asks for the help of run
     words.erase(words.begin());
     words.emplace_back(flag(Setting::kHelp));

@@ -31,6 +31,7 @@
 #include "flags/sampling_flags.h"
 #include "model/architecture.h"
 #include "report/device_plan.h"
+#include "report/plan_json.h"
 #include "report/run_json.h"
 #include "report/run_report.h"
 #include "setup/engine_options.h"
@@ -58,10 +59,6 @@ std::string slots_text(const experts::PoolSlots& slots) {
   return fmt::format("F {}, C {}, S {}, E {}", slots.f, slots.c, slots.s, slots.e);
 }
 
-std::string_view view_name(engine::DenseView view) {
-  return view == engine::DenseView::kPacked ? "packed" : "words";
-}
-
 // Rows of a table for a terminal of so many columns.
 class Table {
  public:
@@ -85,7 +82,7 @@ void add_memory(const engine::Engine& engine, std::size_t positions, Table& tabl
             fmt::format("{} of prompt and answer {} have room{}", positions,
                         engine.model().config.has_encoder() ? "each" : "together",
                         positions == kRunTokens ? " (" + flag(Setting::kTokens) + " asks for more)" : ""));
-  table.row("dense weights", fmt::format("{}: {}", view_name(engine.report().dense_choice.view),
+  table.row("dense weights", fmt::format("{}: {}", dense_view_name(engine.report().dense_choice.view),
                                          engine.report().dense_choice.why));
 }
 
@@ -130,40 +127,6 @@ void add_pools(const engine::Engine& engine, const engine::PoolPlan& plan, Table
   table.row("bytes per token", predicted_bytes_text(engine.report()));
 }
 
-// Mean bytes that these parts of an expert take in memory.
-Bytes mean_bytes(const engine::Engine& engine, experts::Parts parts) {
-  const std::vector<model::ExpertPieces>& all = engine.model().experts;
-  Bytes sum = 0;
-  for (const model::ExpertPieces& expert : all)
-    sum += engine.report()
-               .experts.sizes()
-               .bytes({static_cast<std::uint16_t>(expert.layer), static_cast<std::uint16_t>(expert.index)})
-               .of(parts);
-  return sum / all.size();
-}
-
-// How many experts a cache without pools holds, each with these parts in memory.
-struct Held {
-  std::string_view parts;
-  std::size_t experts = 0;
-  Bytes each = 0;
-};
-std::vector<Held> held_by_cache(const engine::Engine& engine) {
-  const std::size_t all = engine.model().experts.size();
-  const auto of = [&](std::string_view name, experts::Parts parts) {
-    const Bytes each = mean_bytes(engine, parts);
-    const bool keeps = engine.policies().cache->keeps;
-    const std::size_t room = keeps ? engine.report().memory.experts / std::max<Bytes>(each, 1) : 0;
-    return Held{name, std::min(all, room), each};
-  };
-  const Held both = of("both slices", experts::Part::kMsb | experts::Part::kLsb),
-             msb = of("the MSB slice", experts::Part::kMsb);
-  const bool low = engine.policies().precision.mode == experts::PrecisionMode::kLow;
-  if (engine.policies().cache->sliced && !low) return {both, msb};
-  if (engine.checkpoint().slices()) return {low ? msb : both};
-  return {of(keep_name(engine.plan().keep), engine.policies().kept)};
-}
-
 std::string policies_text(const engine::Engine& engine) {
   const engine::PolicyPlan& policies = engine.policies();
   std::string text = fmt::format(
@@ -193,42 +156,6 @@ void add_cache(const engine::Engine& engine, Table& table) {
                          ? "not predicted, as the bytes are not"
                          : "not predicted: only for caches with pools (" + flag(Setting::kCache) +
                                " zip-pools) are costs measured");
-}
-
-Json to_json(const engine::Engine& engine, std::size_t positions) {
-  const engine::MemoryPlan& memory = engine.report().memory;
-  const engine::PolicyPlan& policies = engine.policies();
-  Json json = engine.report().pool_plan ? engine::to_json(*engine.report().pool_plan) : Json::object();
-  json["budget"] = memory.budget;
-  json["tokens"] = positions;
-  json["by_name"] = {{"process", memory.process},
-                     {"dense", memory.dense},
-                     {"kv", memory.kv},
-                     {"tables", memory.tables},
-                     {"activations", memory.activations},
-                     {"staging", memory.staging},
-                     {"experts", memory.experts}};
-  json["dense"] = {{"view", view_name(engine.report().dense_choice.view)},
-                   {"why", engine.report().dense_choice.why}};
-  json["minimum"] = memory.stated;
-  json["policies"] = {
-      {"preset", policies.preset_name()},
-      {"router", policies.router->name},
-      {"cache", policies.cache->name},
-      {"cache_scope", engine::cache_scope_name(engine.plan().cache_scope)},
-      {"scheduler", policies.scheduler->name},
-      {"prefetch", policies.prefetch->name},
-      {"placement", policies.placement->name},
-      {"placement_prefill",
-       policies.prefill_placement != nullptr ? Json(policies.prefill_placement->name) : Json()},
-      {"precision", experts::precision_name(policies.precision.mode)},
-      {"constraint", experts::constraint_name(policies.limits.mode)}};
-  if (engine.report().profile) json["profile"] = engine::to_json(*engine.report().profile);
-  if (engine.report().pool_plan) return json;
-  for (const Held& held : held_by_cache(engine))
-    json["held"].push_back({{"parts", held.parts}, {"experts", held.experts}, {"bytes_each", held.each}});
-  if (!engine.checkpoint().slices()) json["predicted"] = forecast_json(engine.report());
-  return json;
 }
 
 // `run` has pools for packed stores by default; a plan also shows what they would do for a directory.
@@ -282,7 +209,7 @@ void plan(const Options& options) {
   check_identity(routing, options.trace, engine);
   if (options.trace.empty()) routing.played = engine::played_in_profile(engine.report());
   if (flags.json) {
-    Json json = to_json(engine, positions);
+    Json json = plan_json(engine, positions);
     if (engine.report().device != nullptr)
       json["device"] = device_plan_json(engine.report(), static_cast<std::uint32_t>(options.batch));
     add_played(json, routing.played);

@@ -8,12 +8,16 @@ namespace sluice::engine {
 StopStrings::StopStrings(std::vector<std::string> stops) : stops_(std::move(stops)) {}
 
 std::string StopStrings::append(const std::string& text) {
-  if (found_) return {};
+  if (found()) return {};
   held_ += text;
   std::size_t first = std::string::npos;
-  for (const std::string& stop : stops_) first = std::min(first, held_.find(stop));
+  for (std::size_t i = 0; i < stops_.size(); ++i) {
+    const std::size_t at = held_.find(stops_[i]);
+    if (at >= first) continue;
+    first = at;
+    found_ = i;
+  }
   if (first != std::string::npos) {
-    found_ = true;
     held_.resize(first);
     return std::exchange(held_, {});
   }

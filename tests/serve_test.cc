@@ -1,0 +1,199 @@
+// `sluice serve`, as clients find it.
+#include <gmock/gmock.h>
+
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include "base/json/json.h"
+#include "http_client.h"
+#include "program.h"
+
+namespace sluice::program {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+const std::string kModel = SLUICE_SOURCE_DIR "/models/fable-moe-18m";
+
+// The server on any free port, with the bundled model.
+class Server {
+ public:
+  explicit Server(std::vector<std::string> flags = {}) : running_(words(std::move(flags))) {
+    while (said_.find(" serves ") == said_.npos) {
+      const std::string more = running_.read();
+      if (more.empty()) break;
+      said_ += more;
+    }
+    const std::size_t at = said_.find("http://127.0.0.1:");
+    EXPECT_NE(at, said_.npos) << said_;
+    if (at != said_.npos) port_ = static_cast<std::uint16_t>(std::atoi(said_.c_str() + at + 17));
+  }
+  std::uint16_t port() const { return port_; }
+  Running& running() { return running_; }
+  const std::string& said() const { return said_; }
+
+ private:
+  static std::vector<std::string> words(std::vector<std::string> flags) {
+    std::vector<std::string> all = {"serve",    kModel,  "--port",          "0",
+                                    "--memory", "64MiB", "--chat-template", "chatml"};
+    all.insert(all.end(), flags.begin(), flags.end());
+    return all;
+  }
+
+  Running running_;
+  std::string said_;
+  std::uint16_t port_ = 0;
+};
+
+Json json_of(const Reply& reply) { return parse_json(reply.body, "reply"); }
+
+std::string completion_body(const std::string& prompt, std::size_t tokens, const std::string& more = "") {
+  return R"({"prompt":)" + Json(prompt).dump() + R"(,"max_tokens":)" + std::to_string(tokens) +
+         R"(,"temperature":0)" + more + "}";
+}
+
+std::string text_of(const Reply& reply) {
+  EXPECT_EQ(reply.status, 200) << reply.body;
+  return reply.status == 200 ? json_of(reply)["choices"][0]["text"].get<std::string>() : "";
+}
+
+TEST(Serve, AnswersAsRunDoes) {
+  const Outcome run =
+      program::run("run '" + kModel + "' -p 'Once upon a time' -n 24 --temp 0 --memory 64MiB --quiet");
+  Server server;
+  const Reply reply = ask(server.port(), "POST", "/v1/completions", completion_body("Once upon a time", 24));
+  EXPECT_THAT(run.out, HasSubstr(text_of(reply)));
+  EXPECT_FALSE(text_of(reply).empty());
+  EXPECT_EQ(json_of(reply)["usage"]["completion_tokens"].get<int>(), 24);
+}
+
+TEST(Serve, AnswersBesideOthersAreThoseAlone) {
+  Server server({"--parallel", "4"});
+  const std::vector<std::string> prompts = {"Once", "The fox said", "A long way from home", "Once upon",
+                                            "In the sea"};
+  std::vector<std::string> alone, together(prompts.size());
+  for (const std::string& prompt : prompts)
+    alone.push_back(text_of(ask(server.port(), "POST", "/v1/completions",
+                                completion_body(prompt, 16, R"(,"cache_prompt":false)"))));
+  std::vector<std::thread> clients;
+  for (std::size_t i = 0; i < prompts.size(); ++i)
+    clients.emplace_back([&, i] {
+      together[i] = text_of(ask(server.port(), "POST", "/v1/completions", completion_body(prompts[i], 16)));
+    });
+  for (std::thread& client : clients) client.join();
+  EXPECT_EQ(together, alone);
+}
+
+TEST(Serve, StreamsWhatItAnswersWhole) {
+  Server server;
+  const std::string messages =
+      R"({"messages":[{"role":"user","content":"Tell me of a fox"}],"max_tokens":12,"temperature":0)";
+  const Reply whole = ask(server.port(), "POST", "/v1/chat/completions", messages + "}");
+  ASSERT_EQ(whole.status, 200) << whole.body;
+  const Reply stream = ask(server.port(), "POST", "/v1/chat/completions", messages + R"(,"stream":true})");
+  ASSERT_EQ(stream.status, 200);
+  std::string text;
+  std::size_t events = 0;
+  for (std::size_t at = stream.body.find("data: {"); at != stream.body.npos;
+       at = stream.body.find("data: {", at + 1)) {
+    const Json event = parse_json(stream.body.substr(at + 6, stream.body.find('\n', at) - at - 6), "event");
+    const Json& delta = event["choices"][0]["delta"];
+    if (delta.contains("content") && delta["content"].is_string())
+      text += delta["content"].get<std::string>();
+    ++events;
+  }
+  EXPECT_GT(events, 4u);
+  EXPECT_EQ(text, json_of(whole)["choices"][0]["message"]["content"].get<std::string>());
+  EXPECT_THAT(stream.body, HasSubstr("data: [DONE]"));
+}
+
+TEST(Serve, FindsAPromptAgain) {
+  Server server;
+  const std::string prompt =
+      "Once upon a time there was a little fox who lived near the sea and liked to sing";
+  const Json first = json_of(ask(server.port(), "POST", "/v1/completions", completion_body(prompt, 4)));
+  const Json second = json_of(ask(server.port(), "POST", "/v1/completions", completion_body(prompt, 4)));
+  EXPECT_EQ(first["usage"]["prompt_tokens_details"]["cached_tokens"].get<int>(), 0);
+  EXPECT_EQ(second["usage"]["prompt_tokens_details"]["cached_tokens"].get<int>(),
+            first["usage"]["prompt_tokens"].get<int>() - 1);
+  EXPECT_EQ(second["choices"][0]["text"], first["choices"][0]["text"]);
+}
+
+TEST(Serve, ShowsWhatItDoes) {
+  Server server;
+  ask(server.port(), "POST", "/v1/completions", completion_body("Once", 4));
+  EXPECT_EQ(ask(server.port(), "GET", "/health").body, R"({"status":"ok"})");
+  EXPECT_EQ(json_of(ask(server.port(), "GET", "/v1/models"))["data"][0]["id"].get<std::string>(),
+            "fable-moe-18m");
+  const Json plan = json_of(ask(server.port(), "GET", "/v1/plan"));
+  EXPECT_EQ(plan["budget"].get<std::size_t>(), 64u << 20);
+  EXPECT_LE(plan["memory"]["host"]["used"].get<std::size_t>(), 64u << 20);
+  EXPECT_GT(json_of(ask(server.port(), "GET", "/v1/experts"))["experts"].get<int>(), 1);
+  const std::string metrics = ask(server.port(), "GET", "/metrics").body;
+  EXPECT_THAT(metrics, HasSubstr("sluice_generation_tokens_total{model_name=\"fable-moe-18m\"} 4"));
+  EXPECT_THAT(metrics, HasSubstr("sluice_memory_budget_bytes{"));
+}
+
+TEST(Serve, WantsItsKey) {
+  Server server({"--api-key", "secret-1"});
+  EXPECT_EQ(ask(server.port(), "GET", "/v1/models").status, 401);
+  EXPECT_EQ(ask(server.port(), "GET", "/v1/models", "", "Authorization: Bearer wrong\r\n").status, 401);
+  EXPECT_EQ(ask(server.port(), "GET", "/v1/models", "", "Authorization: Bearer secret-1\r\n").status, 200);
+  EXPECT_EQ(ask(server.port(), "GET", "/health").status, 200);
+  EXPECT_THAT(run_command("cat /proc/*/cmdline").out, Not(HasSubstr("secret-1")));
+}
+
+TEST(Serve, ATakenPortFailsBeforeTheModelIsLoaded) {
+  Server server;
+  const Outcome second =
+      program::run("serve '" + kModel + "' --memory 64MiB --port " + std::to_string(server.port()));
+  EXPECT_EQ(second.code, 1);
+  EXPECT_THAT(second.err, HasSubstr("--port"));
+}
+
+TEST(Serve, OthersAreNotServedWithoutAKey) {
+  const Outcome outcome = program::run("serve '" + kModel + "' --memory 64MiB --port 0 --host 0.0.0.0");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("--api-key"));
+}
+
+TEST(Serve, ABudgetThatIsTooSmallIsOneError) {
+  const Outcome outcome = program::run("serve '" + kModel + "' --memory 12MiB --port 0");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("budget"));
+}
+
+TEST(Serve, ASignalLetsRunningAnswersEnd) {
+  Server server;
+  HttpConnection connection(server.port());
+  connection.send(request_text("POST", "/v1/completions",
+                               completion_body("Once", 64, R"(,"stream":true,"ignore_eos":true)")));
+  std::string all = connection.receive();
+  server.running().interrupt(SIGTERM);
+  for (std::string part = connection.receive(); !part.empty(); part = connection.receive()) all += part;
+  EXPECT_THAT(all, HasSubstr("[DONE]"));
+  EXPECT_EQ(server.running().wait().code, 0);
+}
+
+TEST(Serve, AClientThatLeavesFreesItsPlace) {
+  Server server({"--parallel", "1"});
+  {
+    HttpConnection connection(server.port());
+    connection.send(request_text("POST", "/v1/completions",
+                                 completion_body("Once", 1500, R"(,"stream":true,"ignore_eos":true)")));
+    connection.receive();
+  }
+  std::string metrics;
+  while (metrics.find(R"(reason="cancelled"} 1)") == metrics.npos) {  // the program ends this after a minute
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    metrics = ask(server.port(), "GET", "/metrics").body;
+    if (metrics.empty()) break;
+  }
+  EXPECT_THAT(metrics, HasSubstr(R"(reason="cancelled"} 1)"));
+  EXPECT_FALSE(text_of(ask(server.port(), "POST", "/v1/completions", completion_body("The fox", 2))).empty());
+}
+
+}  // namespace
+}  // namespace sluice::program
