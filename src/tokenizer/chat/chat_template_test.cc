@@ -1,17 +1,15 @@
-// Chat templates of published models against jinja2 (tools/oracle/make_chat_goldens.py). The texts of some
-// are among our files; SLUICE_CHAT_TEMPLATES names a directory of all: models/templates of llama.cpp.
+// Chat templates of published models against jinja2 (tools/oracle/make_chat_goldens.py).
 #include "tokenizer/chat/chat_template.h"
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 
 #include "base/error_of.h"
-#include "base/files/file.h"
 #include "base/hash.h"
 #include "base/json/json.h"
+#include "tokenizer/chat/published_templates.h"
 #include "tokenizer/template/value_json.h"
 #include "tokenizer/test_files.h"
 
@@ -32,20 +30,9 @@ std::tm fixed_now() {
   return now;
 }
 
-const Json& goldens() {
-  static const Json all = Json::parse(test::unpack_zstd("tests/golden/chat/templates.json.zst"));
-  return all;
-}
-
-// Empty if the template is not at hand.
-std::optional<std::string> source_of(const std::string& name) {
-  const Json& entry = goldens()["templates"][name];
-  if (entry.contains("text")) return entry["text"].get<std::string>();
-  const char* const directory = std::getenv("SLUICE_CHAT_TEMPLATES");
-  if (directory == nullptr) return std::nullopt;
-  const std::string path = std::string(directory) + "/" + name + ".jinja";
-  return std::filesystem::exists(path) ? std::optional(read_text_file(path, kMiB)) : std::nullopt;
-}
+const Json& goldens() { return test::chat_goldens(); }
+const auto source_of = test::published_template;
+const auto chat_of = test::chat_of;
 
 // What jinja2's sandbox refuses and this language has.
 bool is_ours_alone(const std::string& error) {
@@ -53,12 +40,6 @@ bool is_ours_alone(const std::string& error) {
          error.find("No filter named 'from_json'") != std::string::npos;
 }
 
-ChatTemplate chat_of(const std::string& text) {
-  ChatSources sources;
-  sources.templates.push_back({"default", text, "template"});
-  sources.tokens = {{"bos_token", "<BOS>"}, {"eos_token", "<EOS>"}};
-  return ChatTemplate(sources);
-}
 ChatTemplate published(const std::string& name) { return chat_of(source_of(name).value()); }
 
 Value request_json(const std::string& json) { return jinja::read_json(json, Origin::kRequest); }

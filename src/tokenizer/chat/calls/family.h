@@ -31,23 +31,23 @@ struct CallFamily {
   std::array<std::string_view, 2> literals;
   CallBody body = CallBody::kObject;
   CallIds ids = CallIds::kCall;
-  std::string_view section_begin;  // around all calls
-  std::string_view list_begin;     // then
-  std::string_view call_begin;     // around each call
-  std::string_view name_begin;     // around its name
-  std::string_view id_begin;       // may stand between the name and `name_end`, with an id behind it
-  std::string_view name_end;
-  std::string_view json_begin;  // around the arguments
-  std::string_view json_end;
-  std::string_view key_begin;  // around a parameter's name
-  std::string_view key_end;
-  std::string_view value_begin;  // around its value; attributes may stand before
-  std::string_view value_end;
+  std::string_view section_begin = {};  // around all calls
+  std::string_view list_begin = {};     // then
+  std::string_view call_begin = {};     // around each call
+  std::string_view name_begin = {};     // around its name
+  std::string_view id_begin = {};       // may stand between the name and `name_end`, with an id behind it
+  std::string_view name_end = {};
+  std::string_view json_begin = {};  // around the arguments
+  std::string_view json_end = {};
+  std::string_view key_begin = {};  // around a parameter's name
+  std::string_view key_end = {};
+  std::string_view value_begin = {};  // around its value; attributes may stand before
+  std::string_view value_end = {};
   bool lines = false;  // values stand on lines of their own
-  std::string_view call_end;
-  std::string_view separator;  // between calls
-  std::string_view list_end;
-  std::string_view section_end;
+  std::string_view call_end = {};
+  std::string_view separator = {};  // between calls
+  std::string_view list_end = {};
+  std::string_view section_end = {};
 };
 
 std::span<const CallFamily> call_families();
@@ -65,10 +65,14 @@ struct ReasoningMarks {
 // How the answers of a model are written.
 struct AnswerFormat {
   const CallFamily* family = nullptr;
+  // What the system message told of calls, where the template itself tells nothing; null: it does. Both ways
+  // are understood, since models fall back to what they know.
+  const CallFamily* told = nullptr;
   ReasoningMarks reasoning;
 };
 // By the source of its chat template; the family by name, if one is given (Setting::kToolFormat). Error(kUsage)
-// for a name of none.
-AnswerFormat answer_format(std::string_view template_source, std::string_view family_name = {});
+// for a name of none. `tells_tools`: the template shows tools (ChatCaps::tools).
+AnswerFormat answer_format(std::string_view template_source, std::string_view family_name = {},
+                           bool tells_tools = true);
 
 }  // namespace sluice::tokenizer

@@ -1,0 +1,87 @@
+#include "tokenizer/chat/calls/answer_parser.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "base/error.h"
+#include "tokenizer/chat/calls/answer_sink.h"
+#include "tokenizer/chat/calls/channel_answer.h"
+#include "tokenizer/chat/calls/marked_answer.h"
+#include "tokenizer/chat/calls/marks.h"
+
+namespace sluice::tokenizer {
+
+class AnswerParser::Impl {
+ public:
+  Impl(const AnswerFormat& format, const Tokenizer* tokenizer, AnswerStart start)
+      : tools_(std::move(start.tools)),
+        tokens_(tokenizer),
+        sink_(format.family->ids, start.past_calls, start.seed) {
+    if (format.family->body == CallBody::kChannels) {
+      machine_ = std::make_unique<ChannelAnswer>(tokens_, !tools_.empty(), sink_);
+    } else {
+      std::optional<ToolSchema> schema;
+      if (!tools_.empty()) schema = [this](std::string_view name) { return schema_of(name); };
+      machine_ = std::make_unique<MarkedAnswer>(format, tokens_, schema, sink_);
+    }
+    const bool ends = start.prompt.ends_with(start.begun);
+    machine_->begin(start.prompt.substr(0, start.prompt.size() - (ends ? start.begun.size() : 0)));
+    machine_->append(tokens_.tagged_plain(start.begun));
+    sink_.forget();
+  }
+
+  std::vector<AnswerEvent> append(std::string_view tagged) {
+    machine_->append(tagged);
+    return sink_.take();
+  }
+  std::vector<AnswerEvent> finish() {
+    machine_->finish();
+    return sink_.take();
+  }
+  const MarkTokens& tokens() const { return tokens_; }
+  const AnswerSink& sink() const { return sink_; }
+
+ private:
+  const Json* schema_of(std::string_view name) const {
+    const auto tool = std::ranges::find(tools_, name, &AnswerTool::name);
+    return tool == tools_.end() ? nullptr : &tool->parameters;
+  }
+
+  const std::vector<AnswerTool> tools_;
+  MarkTokens tokens_;
+  AnswerSink sink_;
+  std::unique_ptr<AnswerMachine> machine_;
+};
+
+AnswerParser::AnswerParser(const AnswerFormat& format, const Tokenizer* tokenizer, AnswerStart start) {
+  SLUICE_CHECK(format.family != nullptr);
+  impl_ = std::make_unique<Impl>(format, tokenizer, std::move(start));
+}
+AnswerParser::~AnswerParser() = default;
+AnswerParser::AnswerParser(AnswerParser&&) noexcept = default;
+
+std::vector<AnswerEvent> AnswerParser::append(TokenId id, std::string_view text) {
+  return impl_->append(impl_->tokens().tagged(id, text));
+}
+std::vector<AnswerEvent> AnswerParser::append(std::string_view text) {
+  return impl_->append(impl_->tokens().tagged_plain(text));
+}
+std::vector<AnswerEvent> AnswerParser::finish() { return impl_->finish(); }
+bool AnswerParser::reasons() const { return impl_->sink().reasons(); }
+std::size_t AnswerParser::calls() const { return impl_->sink().calls(); }
+
+std::vector<AnswerTool> answer_tools(const Json& tools) {
+  std::vector<AnswerTool> result;
+  if (!tools.is_array()) return result;
+  for (const Json& tool : tools) {
+    if (!tool.contains("function") || !tool["function"].contains("name")) continue;
+    const Json& function = tool["function"];
+    if (!function["name"].is_string()) continue;
+    result.push_back({function["name"].get<std::string>(),
+                      function.contains("parameters") ? function["parameters"] : Json::object()});
+  }
+  return result;
+}
+
+}  // namespace sluice::tokenizer

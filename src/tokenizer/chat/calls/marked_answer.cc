@@ -1,0 +1,76 @@
+#include "tokenizer/chat/calls/marked_answer.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace sluice::tokenizer {
+
+MarkedAnswer::MarkedAnswer(const AnswerFormat& format, MarkTokens& tokens,
+                           const std::optional<ToolSchema>& schema, AnswerSink& sink)
+    : reasoning_(format.reasoning),
+      reasoning_begin_(tokens.tagged(reasoning_.begin)),
+      reasoning_end_(tokens.tagged(reasoning_.end)),
+      sink_(sink) {
+  // Without tools the marks are text, special tokens or not.
+  const CallMarks known(*format.family, tokens);
+  if (!schema) return;
+  for (const CallFamily* family : {format.family, format.told})
+    if (family != nullptr) forms_.push_back(std::make_unique<Form>(*family, tokens, *schema));
+}
+
+void MarkedAnswer::begin(std::string_view prompt) {
+  if (reasoning_.begin.empty()) return;
+  while (!prompt.empty() && kAnswerBlanks.find(prompt.back()) != std::string_view::npos)
+    prompt.remove_suffix(1);
+  if (prompt.ends_with(reasoning_.begin))
+    sink_.enter(true);
+  else if (prompt.ends_with(reasoning_.end))
+    sink_.enter(false);
+}
+
+void MarkedAnswer::append(std::string_view tagged) {
+  text_.held += tagged;
+  while (!text_.held.empty() && advance()) {
+  }
+}
+
+bool MarkedAnswer::advance() {
+  if (block_ == nullptr) return read_text();
+  if (block_->read(text_, sink_) == BlockRead::kMore) return false;
+  block_ = nullptr;
+  return true;
+}
+
+// Reads up to a mark, and past it. Calls begin within reasoning only by a special token, which nothing but a
+// call is begun with.
+bool MarkedAnswer::read_text() {
+  const std::string* const other = sink_.reasons() ? &reasoning_end_ : &reasoning_begin_;
+  std::vector<const std::string*> looked_for = {other};
+  for (const auto& form : forms_)
+    for (const std::string* mark : {&form->marks.section_begin, &form->marks.call_begin})
+      if (!sink_.reasons() || mark->starts_with(kSpecialToken)) looked_for.push_back(mark);
+  const FoundMark found = find_mark(text_.held, looked_for);
+  sink_.text(std::string_view(text_.held).substr(0, found.at));
+  text_.held.erase(0, found.at);
+  if (found.mark == nullptr) return false;
+  if (found.mark == other) {
+    text_.held.erase(0, other->size());
+    sink_.enter(!sink_.reasons());
+    return true;
+  }
+  if (sink_.reasons()) sink_.enter(false);
+  const auto form = std::ranges::find_if(forms_, [&](const auto& one) {
+    return found.mark == &one->marks.section_begin || found.mark == &one->marks.call_begin;
+  });
+  block_ = &(*form)->block;
+  block_->begin(text_, found.mark);
+  return true;
+}
+
+void MarkedAnswer::finish() {
+  if (block_ != nullptr) block_->finish(text_, sink_);
+  sink_.text(std::exchange(text_.held, {}));
+  sink_.finish();
+}
+
+}  // namespace sluice::tokenizer
