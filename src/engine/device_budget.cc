@@ -45,8 +45,7 @@ DeviceNeeds device_needs(const BudgetParts& parts, const UnitParts& unit, DenseV
   BudgetParts there = parts;
   there.dense_there = true;
   needs.dense = FirstFit::cost(DenseWeights::device_bytes(parts.checkpoint, parts.model, view));
-  needs.kv = FirstFit::cost(KvPool::bytes(unit.config, parts.plan.cache_dtype,
-                                          KvPool::rows_for(parts.plan.sequences, parts.plan.positions))) +
+  needs.kv = FirstFit::cost(KvPool::bytes(unit.config, parts.plan.cache_dtype, kv_rows(parts.plan))) +
              parts.plan.sequences * FirstFit::cost(EncoderMemory::bytes(unit.config, parts.plan.cache_dtype,
                                                                         parts.plan.encoder_positions));
   needs.activations +=

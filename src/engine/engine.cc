@@ -65,10 +65,7 @@ Engine::Impl::Impl(const store::Checkpoint& checkpoint, const model::Model& mode
   load_dense_weights();
   stop_if(plan_.stop);
   start_times_.dense_s = watch.lap();
-  const std::size_t rows = KvPool::rows_for(plan_.sequences, plan_.positions);
-  kv_pool_ = dense_there_ ? std::make_unique<KvPool>(model_.config, plan_.cache_dtype, rows,
-                                                     device_->device().memory())
-                          : std::make_unique<KvPool>(model_.config, plan_.cache_dtype, rows, *accountant_);
+  make_kv_pool();
   check_residual();
   experts_->configure({budget_.memory.experts, budget_.memory.staging, policies_->preset->synchronous});
   moe_ = std::make_unique<MoeBlock>(ops(), kernels_, model_.config, *weights_, *experts_, plan_.low_view,
@@ -225,17 +222,29 @@ std::span<Candidate> Engine::Impl::candidates() const {
   return {workspace_->get().host.candidates, plan_.draws ? model_.config.vocab : 0};
 }
 
-std::unique_ptr<Sequence> Engine::Impl::new_sequence() {
+void Engine::Impl::make_kv_pool() {
+  const std::size_t rows = kv_rows(plan_);
+  kv_pool_ = dense_there_ ? std::make_unique<KvPool>(model_.config, plan_.cache_dtype, rows,
+                                                     device_->device().memory())
+                          : std::make_unique<KvPool>(model_.config, plan_.cache_dtype, rows, *accountant_);
+  prefixes_ = std::make_unique<PrefixCache>(model_.config, *kv_pool_, ops(), plan_.positions,
+                                            [this] { return make_sequence(); });
+}
+
+std::unique_ptr<Sequence> Engine::Impl::make_sequence() {
   const auto encoder = [&](auto& memory) {
     return EncoderMemory(model_.config, plan_.cache_dtype, plan_.encoder_positions, memory);
   };
   return std::make_unique<Sequence>(
-      sequences_made_++, model_.config, *kv_pool_, plan_.positions,
+      sequences_made_++, model_.config, *kv_pool_,
       dense_there_ ? encoder(device_->device().memory()) : encoder(*accountant_),
-      [this](experts::SequenceId id) {
-        if (decider_) decider_->end_sequence(id);  // none: still measuring
+      [this](const Sequence& sequence) {
+        prefixes_->ended(sequence);
+        if (decider_) decider_->end_sequence(sequence.id());  // none: still measuring
       });
 }
+
+std::unique_ptr<Sequence> Engine::Impl::new_sequence() { return prefixes_->begin_empty(plan_.positions); }
 
 bool Engine::Impl::encode(Sequence& sequence, std::span<const tokenizer::TokenId> tokens,
                           const std::function<bool()>& go_on) {
@@ -291,6 +300,7 @@ void Engine::observe(RoutingObserver* observer) { impl_->observe(observer); }
 void Engine::record_timeline(fetch::Timeline* timeline) { impl_->record_timeline(timeline); }
 
 std::unique_ptr<Sequence> Engine::new_sequence() { return impl_->new_sequence(); }
+PrefixCache& Engine::prefixes() { return impl_->prefixes(); }
 std::span<Candidate> Engine::candidates() const { return impl_->candidates(); }
 
 bool Engine::encode(Sequence& sequence, std::span<const tokenizer::TokenId> tokens,

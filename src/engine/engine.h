@@ -20,6 +20,7 @@ struct Candidate;       // engine/session/candidate.h
 struct EngineHooks;     // engine/engine_hooks.h
 struct MeasureOptions;  // engine/forward/measure_profile.h
 class Pass;             // engine/forward/pass.h
+class PrefixCache;      // engine/session/prefix_cache.h
 class RoutingObserver;  // engine/watch/routing_observer.h
 struct RunReport;       // engine/run_report.h
 struct Statistics;      // engine/watch/statistics.h
@@ -57,9 +58,12 @@ class Engine {
   // `timeline` must live as long as an observer.
   void record_timeline(fetch::Timeline* timeline);
 
-  // A new sequence of at most plan().positions tokens (and encoder_positions of an encoder's input).
-  // The budget has room for plan().sequences of them at a time.
+  // A new sequence with room for plan().positions tokens (and encoder_positions of an encoder's input).
+  // The budget has room for plan().sequences of them at a time, unless plan().kv_tokens says how many
+  // positions all have together. Error(kBudget) if too few are left.
   std::unique_ptr<Sequence> new_sequence();
+  // Sequences of any length, of the same positions, that go on from what others have computed.
+  PrefixCache& prefixes();
   // Scratch of samplers, (vocab), part of the plan; empty unless plan().draws. One sampler at a time.
   std::span<Candidate> candidates() const;
 

@@ -14,7 +14,8 @@
 #include "engine/forward/dense/dense_weights.h"
 #include "engine/forward/embedding.h"
 #include "engine/session/attention_dims.h"
-#include "engine/session/sequence.h"
+#include "engine/session/encoder_memory.h"
+#include "engine/session/kv_pool.h"
 #include "experts/prefetch/prefetch.h"
 #include "kernels/products/format_kernels.h"
 #include "kernels/products/input_form.h"
@@ -64,6 +65,17 @@ Bytes decoding_bytes(const BudgetParts& parts) {
   return round_up(parts.kernels.pool->threads() * of_each, kBlockBytes);
 }
 
+Bytes kv_need(const EnginePlan& plan, const model::ModelConfig& config) {
+  return KvPool::bytes(config, plan.cache_dtype, kv_rows(plan)) +
+         plan.sequences * EncoderMemory::bytes(config, plan.cache_dtype, plan.encoder_positions);
+}
+
+// Tokens of the longest prompts that one step can have.
+std::size_t longest_step(const EnginePlan& plan) {
+  const std::size_t tokens = plan.kv_tokens ? kv_rows(plan) : plan.positions;
+  return std::max(plan.sequences, std::min(plan.chunk, std::max(tokens, plan.encoder_positions)));
+}
+
 MemoryPlan memory_plan(const BudgetParts& parts, Bytes budget, DenseView dense) {
   struct Shape {
     const BudgetParts& parts;
@@ -77,9 +89,12 @@ MemoryPlan memory_plan(const BudgetParts& parts, Bytes budget, DenseView dense) 
   needs.dense = dense_bytes(parts, dense);
   needs.load_staging =
       DenseWeights::load_staging_bytes(parts.checkpoint, parts.model, dense, parts.dense_there);
-  needs.kv = parts.dense_there
-                 ? 0
-                 : kv_bytes(config, plan.cache_dtype, plan.sequences, plan.positions, plan.encoder_positions);
+  needs.serve = plan.serve;
+  needs.server = {.context = plan.positions, .kv_tokens = kv_rows(plan), .parallel = plan.sequences};
+  if (!parts.dense_there) {
+    needs.kv = kv_need(plan, config);
+    needs.kv_per_token = kv_bytes_per_token(config, plan.cache_dtype);
+  }
   needs.least_staging = std::max(parts.experts.staging_needs().least,
                                  parts.dense_there ? relative_bias_bytes(config, plan) : Bytes{0});
   needs.staging_per_expert = parts.experts.staging_needs().per_expert;
@@ -87,9 +102,7 @@ MemoryPlan memory_plan(const BudgetParts& parts, Bytes budget, DenseView dense) 
   needs.experts = parts.model.experts.size();
   needs.top_k = config.moe.top_k;
   needs.sequences = plan.sequences;
-  needs.most_chunk =
-      std::max(plan.sequences, std::min(plan.chunk, std::max(plan.positions, plan.encoder_positions)));
-  needs.most_chunk = std::max(plan.sequences, std::min(needs.most_chunk, parts.most_chunk));
+  needs.most_chunk = std::max(plan.sequences, std::min(longest_step(plan), parts.most_chunk));
   needs.same_chunk = plan.cache_bytes.has_value();
   needs.self = &shape;
   needs.activations = [](const void* self, std::size_t chunk) {
@@ -98,7 +111,8 @@ MemoryPlan memory_plan(const BudgetParts& parts, Bytes budget, DenseView dense) 
     return workspace_bytes(shape.parts.model.config, workspace_shape(shape.parts, chunk)).host +
            round_up(kernels::Scratch::bytes(shape.parts.kernels, shape.scratch), kBlockBytes);
   };
-  const Bytes all = needs.dense + needs.kv + needs.experts * (needs.expert_bytes + needs.staging_per_expert) +
+  const Bytes all = needs.dense + needs.kv + needs.serve +
+                    needs.experts * (needs.expert_bytes + needs.staging_per_expert) +
                     needs.activations(&shape, needs.most_chunk);
   needs.process = process_bytes(std::min(budget, all)) + decoding_bytes(parts);
   return plan_memory(budget, needs);
@@ -229,6 +243,11 @@ Bytes relative_bias_bytes(const model::ModelConfig& config, const EnginePlan& pl
   const std::size_t encoder = plan.encoder_positions == 0 ? 0 : 2 * plan.encoder_positions - 1;
   return round_up(AttentionDims(config.attention).heads * std::max(plan.positions, encoder) * sizeof(float),
                   kBlockBytes);
+}
+
+std::size_t kv_rows(const EnginePlan& plan) {
+  return plan.kv_tokens ? round_up(*plan.kv_tokens, kernels::kCacheBlock)
+                        : KvPool::rows_for(plan.sequences, plan.positions);
 }
 
 std::size_t cache_count(const EnginePlan& plan, const model::ModelConfig& config) {

@@ -50,6 +50,9 @@ DividedBudget divide_budget(const BudgetParts& parts, Bytes budget, const Profil
 // Bytes of the buffer in which the relative biases of one stack are spread out on their way to a device.
 Bytes relative_bias_bytes(const model::ModelConfig& config, const EnginePlan& plan);
 
+// Positions of the key/value cache of all sequences together.
+std::size_t kv_rows(const EnginePlan& plan);
+
 // How many caches the plan has: one for all sparse layers, or one for each.
 std::size_t cache_count(const EnginePlan& plan, const model::ModelConfig& config);
 

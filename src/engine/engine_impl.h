@@ -29,6 +29,7 @@
 #include "engine/plan/unit_parts.h"
 #include "engine/run_report.h"
 #include "engine/session/kv_pool.h"
+#include "engine/session/prefix_cache.h"
 #include "engine/session/rope_table.h"
 #include "engine/watch/statistics.h"
 #include "experts/layer_decider.h"
@@ -62,6 +63,7 @@ class Engine::Impl {
   void record_timeline(fetch::Timeline* timeline);
 
   std::unique_ptr<Sequence> new_sequence();
+  PrefixCache& prefixes() { return *prefixes_; }
   std::span<Candidate> candidates() const;
 
   bool encode(Sequence& sequence, std::span<const tokenizer::TokenId> tokens,
@@ -85,6 +87,8 @@ class Engine::Impl {
   kernels::Ops& ops() { return device_ops_ ? static_cast<kernels::Ops&>(*device_ops_) : host_ops_; }
   device::Device* dense_device() { return dense_there_ ? &device_->device() : nullptr; }
   void load_dense_weights();
+  void make_kv_pool();
+  std::unique_ptr<Sequence> make_sequence();  // without room
   void make_units();
   // engine_profile.cc: costs that policies need, given or measured.
   void make_profile();
@@ -127,6 +131,7 @@ class Engine::Impl {
   kernels::Scratch scratch_;
   kernels::HostOps host_ops_;
   std::unique_ptr<KvPool> kv_pool_;
+  std::unique_ptr<PrefixCache> prefixes_;
   RopeTable rope_;
   Statistics statistics_;
   StartTimes start_times_;

@@ -77,10 +77,12 @@ class Table {
 void add_memory(const engine::Engine& engine, std::size_t positions, Table& table) {
   const engine::MemoryPlan& memory = engine.report().memory;
   table.row("budget", format_bytes(memory.budget));
-  table.row("", fmt::format("process {}, dense {}, kv {}, tables {}, activations {}, staging {}, experts {}",
-                            format_bytes(memory.process), format_bytes(memory.dense), format_bytes(memory.kv),
-                            format_bytes(memory.tables), format_bytes(memory.activations),
-                            format_bytes(memory.staging), format_bytes(memory.experts)));
+  const std::string serve = memory.serve == 0 ? "" : fmt::format("serve {}, ", format_bytes(memory.serve));
+  table.row("",
+            fmt::format("process {}, dense {}, kv {}, tables {}, {}activations {}, staging {}, experts {}",
+                        format_bytes(memory.process), format_bytes(memory.dense), format_bytes(memory.kv),
+                        format_bytes(memory.tables), serve, format_bytes(memory.activations),
+                        format_bytes(memory.staging), format_bytes(memory.experts)));
   table.row("tokens",
             fmt::format("{} of prompt and answer {} have room{}", positions,
                         engine.model().config.has_encoder() ? "each" : "together",
@@ -208,6 +210,7 @@ Json to_json(const engine::Engine& engine, std::size_t positions) {
                      {"activations", memory.activations},
                      {"staging", memory.staging},
                      {"experts", memory.experts}};
+  if (memory.serve != 0) json["by_name"]["serve"] = memory.serve;
   json["dense"] = {{"view", view_name(engine.report().dense_choice.view)},
                    {"why", engine.report().dense_choice.why}};
   json["minimum"] = memory.stated;

@@ -18,6 +18,12 @@ constexpr device::Account kAccounts[] = {
     device::Account::kProcess,     device::Account::kDense,   device::Account::kExperts, device::Account::kKv,
     device::Account::kActivations, device::Account::kStaging, device::Account::kTables};
 
+std::vector<device::Account> accounts_of(const engine::RunReport& run) {
+  std::vector<device::Account> accounts(std::begin(kAccounts), std::end(kAccounts));
+  if (run.memory.serve != 0) accounts.push_back(device::Account::kServe);
+  return accounts;
+}
+
 }  // namespace
 
 Bytes memory_peak(const engine::RunReport& run, Engines engines) {
@@ -30,7 +36,7 @@ Bytes memory_peak(const engine::RunReport& run, Engines engines) {
 
 Json memory_json(const engine::RunReport& run, Engines engines) {
   Json by_name;
-  for (const device::Account account : kAccounts)
+  for (const device::Account account : accounts_of(run))
     by_name[std::string(device::account_name(account))] = run.accountant.peak(account);
   return {{"budget", run.memory.budget},
           {"peak", memory_peak(run, engines)},
@@ -40,7 +46,7 @@ Json memory_json(const engine::RunReport& run, Engines engines) {
 
 std::string memory_line(const engine::RunReport& run) {
   std::string line;
-  for (const device::Account account : kAccounts)
+  for (const device::Account account : accounts_of(run))
     line += fmt::format("{}{} {}", line.empty() ? "" : ", ", device::account_name(account),
                         format_bytes(run.accountant.peak(account)));
   return line;
@@ -53,7 +59,7 @@ std::string memory_line_short(const engine::RunReport& run, std::size_t columns)
   };
   std::vector<Part> parts;
   std::size_t length = std::string_view("MiB:").size();
-  for (const device::Account account : kAccounts) {
+  for (const device::Account account : accounts_of(run)) {
     const Bytes used = run.accountant.used(account);
     parts.push_back({used, fmt::format(" {} {:.1f}", device::account_name(account),
                                        static_cast<double>(used) / static_cast<double>(kMiB))});

@@ -94,6 +94,15 @@ std::optional<kernels::ActivationForm> activations_of(const EngineOptions& optio
   return wanted.value_or(exact || !codes ? ActivationForm::kF32 : kUsualActivations);
 }
 
+void check_kv_tokens(const EngineOptions& options) {
+  if (!options.kv_tokens || *options.kv_tokens >= options.positions) return;
+  throw Error(ErrorKind::kUsage, "the key/value cache has no room for the context of one sequence")
+      .in(Setting::kKvTokens)
+      .expected(fmt::format("at least {} positions", options.positions))
+      .found(std::to_string(*options.kv_tokens))
+      .fix("raise " + Setting::kKvTokens + ", or lower " + Setting::kContext);
+}
+
 bool is_in_blocks(const store::TensorInfo& tensor) {
   return tensor.format != nullptr && tensor.format->input == codec::InputForm::kBlocks;
 }
@@ -190,6 +199,9 @@ EnginePlan resolve(const EngineOptions& asked, const ModelFacts& facts) {
   plan.positions = options.positions;
   plan.encoder_positions = facts.has_encoder ? std::max<std::size_t>(options.encoder_positions, 1) : 0;
   plan.sequences = options.sequences;
+  check_kv_tokens(options);
+  plan.kv_tokens = options.kv_tokens;
+  plan.serve = options.serve;
   plan.suspended_passes = options.suspended_passes;
   plan.draws = options.draws;
   plan.cache_scope = options.cache_scope;

@@ -79,6 +79,8 @@ struct EnginePlan {
   std::optional<DType> kv;           // as asked for
   DType cache_dtype = DType::kBF16;  // of keys and values
   std::size_t chunk = 0, positions = 0, encoder_positions = 0, sequences = 1;
+  std::optional<std::size_t> kv_tokens;  // as in EngineOptions
+  Bytes serve = 0;
   std::size_t suspended_passes = 0;
   bool draws = false;
   CacheScope cache_scope = CacheScope::kGlobal;

@@ -273,5 +273,26 @@ TEST(EnginePlan, RefusesPackedSlotsThatCannotBe) {
   EXPECT_NE(alone.find("there is no device"), std::string::npos) << alone;
 }
 
+TEST(EnginePlan, ThePoolOfAllSequencesHasRoomForOne) {
+  const auto options = [](std::optional<std::size_t> tokens) {
+    return with([&](EngineOptions& o) {
+      o.positions = 500;
+      o.kv_tokens = tokens;
+      o.serve = 7;
+    });
+  };
+  EXPECT_EQ(resolve(options({}), kWhole).kv_tokens, std::nullopt);
+  EXPECT_EQ(resolve(options(500), kWhole).kv_tokens, 500u);
+  EXPECT_EQ(resolve(options(500), kWhole).serve, 7u);
+  try {
+    resolve(options(499), kWhole);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+    EXPECT_NE(std::string(error.what()).find("--kv-tokens: "), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("at least 500"), std::string::npos) << error.what();
+  }
+}
+
 }  // namespace
 }  // namespace sluice::engine

@@ -41,6 +41,30 @@ Bytes round_process(const MemoryNeeds& needs) {
   return std::max(kUsualProcess, std::bit_ceil(own + own / 2));
 }
 
+// `loads`: loading takes most, when there are neither keys and values nor activations.
+Error too_small(Bytes budget, const MemoryPlan& plan, const MemoryNeeds& needs, Bytes activations,
+                bool loads) {
+  const std::string serve = needs.serve == 0 ? "" : fmt::format("serve {}, ", format_bytes(needs.serve));
+  std::string less;
+  if (loads)
+    less = "; the largest dense matrix takes that while it is loaded";
+  else if (needs.serve == 0)
+    less = ", or ask for fewer tokens, or for fewer sequences at once";
+  else if (const auto smaller = smaller_server(needs.server, needs.kv_per_token, plan.stated - budget))
+    less = ", " + text_of(*smaller);
+  return Error(ErrorKind::kBudget, "the memory budget is too small for this model and request")
+      .in(Setting::kMemory)
+      .expected(fmt::format(
+          "at least {}MiB (process {}, dense {}, kv {}, tables {}, {}activations {}, staging {}, "
+          "and {} because the process differs from start to start, up to whole MiB)",
+          plan.stated / kMiB, format_bytes(needs.process), format_bytes(needs.dense),
+          format_bytes(loads ? 0 : needs.kv), format_bytes(needs.tables), serve, format_bytes(activations),
+          format_bytes(loads ? needs.load_staging : needs.least_staging),
+          format_bytes(plan.stated - plan.minimum)))
+      .found(format_bytes(budget))
+      .fix(fmt::format("give {} {}MiB or more", mark(Setting::kMemory), plan.stated / kMiB) + less);
+}
+
 }  // namespace
 
 std::size_t least_chunk(std::size_t sequences) { return std::max<std::size_t>(16, sequences); }
@@ -52,30 +76,18 @@ MemoryPlan plan_memory(Bytes budget, const MemoryNeeds& needs) {
   plan.dense = needs.dense;
   plan.kv = needs.kv;
   plan.tables = needs.tables;
-  const Bytes fixed = needs.process + needs.dense + needs.kv + needs.tables;
+  plan.serve = needs.serve;
+  const Bytes fixed = needs.process + needs.dense + needs.kv + needs.tables + needs.serve;
   const std::size_t least_chunk = std::min(engine::least_chunk(needs.sequences), needs.most_chunk);
   const Bytes least_activations = activations_of(needs, least_chunk);
   // Loading stages dense weights before there are caches and activations, and gives that memory back.
-  const Bytes loading = needs.process + needs.dense + needs.tables + needs.load_staging;
+  const Bytes loading = needs.process + needs.dense + needs.tables + needs.serve + needs.load_staging;
   const Bytes running = fixed + least_activations + needs.least_staging;
   const bool loads = loading > running;  // is what takes most
   plan.minimum = std::max(running, loading);
   plan.stated = round_up(plan.minimum + kStartMargin, kMiB);
   if (budget < plan.minimum)
-    throw Error(ErrorKind::kBudget, "the memory budget is too small for this model and request")
-        .in(Setting::kMemory)
-        .expected(
-            fmt::format("at least {}MiB (process {}, dense {}, kv {}, tables {}, activations {}, staging {}, "
-                        "and {} because the process differs from start to start, up to whole MiB)",
-                        plan.stated / kMiB, format_bytes(needs.process), format_bytes(needs.dense),
-                        format_bytes(loads ? 0 : needs.kv), format_bytes(needs.tables),
-                        format_bytes(loads ? 0 : least_activations),
-                        format_bytes(loads ? needs.load_staging : needs.least_staging),
-                        format_bytes(plan.stated - plan.minimum)))
-        .found(format_bytes(budget))
-        .fix(fmt::format("give {} {}MiB or more", mark(Setting::kMemory), plan.stated / kMiB) +
-             (loads ? "; the largest dense matrix takes that while it is loaded"
-                    : std::string(", or ask for fewer tokens, or for fewer sequences at once")));
+    throw too_small(budget, plan, needs, loads ? Bytes{0} : least_activations, loads);
 
   // The chunk takes at most a quarter of the rest, staging at most another quarter of what then remains.
   Bytes left = budget - fixed - needs.least_staging;

@@ -6,18 +6,23 @@
 
 #include "base/bytes.h"
 #include "device/accountant.h"
+#include "engine/plan/server_defaults.h"
 
 namespace sluice::engine {
 
 // The needs of model and request in bytes, measured or computed by the caller.
 struct MemoryNeeds {
   Bytes process = 0, dense = 0, kv = 0, tables = 0;
+  Bytes serve = 0;               // of a server, also while the model loads
   Bytes load_staging = 0;        // the most that loading the dense weights stages at once
   Bytes least_staging = 0;       // one expert on its way
   Bytes staging_per_expert = 0;  // each further one
   Bytes expert_bytes = 0;        // one resident expert
   std::uint64_t experts = 0;     // routed experts in all
   std::uint32_t top_k = 0;
+  // With `serve`: what may be asked less of, and bytes of `kv` for each of its positions (0: none are here).
+  ServerSizes server = {};
+  Bytes kv_per_token = 0;
   std::size_t sequences = 1;   // that are decoded together: a step has a token of each
   std::size_t most_chunk = 0;  // EngineOptions::chunk, or less where prompt and context are shorter
   // The chunk must be equal at every start: plans beside a process of rounded size, not of this one's.
@@ -28,7 +33,7 @@ struct MemoryNeeds {
 
 struct MemoryPlan {
   Bytes budget = 0;
-  Bytes process = 0, dense = 0, kv = 0, tables = 0, activations = 0, staging = 0, experts = 0;
+  Bytes process = 0, dense = 0, kv = 0, tables = 0, serve = 0, activations = 0, staging = 0, experts = 0;
   std::size_t chunk = 0;  // tokens of one prefill step
   Bytes minimum = 0;      // the smallest budget that suffices for this request now
   Bytes stated = 0;       // the budget that suffices at any start: kStartMargin more, in whole MiB

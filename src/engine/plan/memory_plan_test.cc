@@ -30,7 +30,8 @@ MemoryNeeds some_needs() {
 }
 
 Bytes total(const MemoryPlan& plan) {
-  return plan.process + plan.dense + plan.kv + plan.tables + plan.activations + plan.staging + plan.experts;
+  return plan.process + plan.dense + plan.kv + plan.tables + plan.serve + plan.activations + plan.staging +
+         plan.experts;
 }
 
 // A byte more than there is must not read "at most 23.54 GiB, found 23.54 GiB".
@@ -96,6 +97,21 @@ TEST(MemoryPlanTest, NeverPlansMoreThanTheBudgetAndNeverMoreThanAllExperts) {
     EXPECT_LE(plan.experts, needs.experts * needs.expert_bytes);
     EXPECT_GE(plan.staging, needs.least_staging);
     EXPECT_GE(plan.chunk, 1u);
+  }
+}
+
+// Also while the model loads, when a server listens already.
+TEST(MemoryPlanTest, AServersMemoryIsKeptFree) {
+  for (const Bytes load_staging : {Bytes{0}, 100 * kMiB}) {
+    MemoryNeeds needs = some_needs();
+    needs.load_staging = load_staging;
+    const MemoryPlan before = plan_memory(kGiB, needs);
+    EXPECT_EQ(before.serve, 0u);
+    needs.serve = 4 * kMiB;
+    const MemoryPlan plan = plan_memory(kGiB, needs);
+    EXPECT_EQ(plan.serve, 4 * kMiB);
+    EXPECT_EQ(plan.minimum, before.minimum + 4 * kMiB);
+    EXPECT_LE(total(plan_memory(plan.minimum, needs)), plan.minimum);
   }
 }
 

@@ -81,6 +81,10 @@ struct EngineOptions {
   // For encoder-decoders: most tokens of the encoder's input, reserved likewise.
   std::size_t encoder_positions = 0;
   std::size_t sequences = 1;
+  // Positions of all sequences together, at least `positions`, in whole blocks; empty: as many as all of them
+  // may have.
+  std::optional<std::size_t> kv_tokens;
+  Bytes serve = 0;  // kept free for a server, which charges them to the account of that name
   // Passes that may be suspended while another pass runs: room for their rows. Commands need none.
   std::size_t suspended_passes = 0;
   bool draws = false;  // some sampler will not just take the likeliest token: room for its candidates

@@ -39,12 +39,14 @@ KvPool::KvPool(const model::ModelConfig& config, DType dtype, std::size_t rows, 
                device::Block block)
     : dims_(config.attention),
       dtype_(dtype),
+      layers_(config.decoder_layers()),
       rows_(rows),
       layer_bytes_(KvRows::bytes(dims_, dtype, rows)),
       buffer_(std::move(buffer)),
       block_(std::move(block)),
       begin_(block_ ? block_.address() : device::host_space().address(buffer_.data())),
-      free_(blocks_of(rows)) {
+      free_(blocks_of(rows)),
+      holders_(free_.size()) {
   std::iota(free_.begin(), free_.end(), 0u);
 }
 
@@ -56,27 +58,55 @@ KvPool::KvPool(const model::ModelConfig& config, DType dtype, std::size_t rows,
 KvPool::KvPool(const model::ModelConfig& config, DType dtype, std::size_t rows, device::Memory& memory)
     : KvPool(config, dtype, rows, {}, memory.allocate(device::Account::kKv, bytes(config, dtype, rows))) {}
 
-std::vector<std::uint32_t> KvPool::take(std::size_t positions) {
+std::size_t KvPool::rows_of(BlockId block) const {
+  return std::min(kCacheBlock, rows_ - block * kCacheBlock);
+}
+
+bool KvPool::has(std::size_t positions) const {
   const std::size_t count = blocks_of(positions);
-  const auto end = free_.begin() + static_cast<std::ptrdiff_t>(std::min(count, free_.size()));
-  // The pool's last block may be too short.
-  const bool fits = count <= free_.size() &&
-                    (count == 0 || free_[count - 1] * kCacheBlock + (positions - 1) % kCacheBlock < rows_);
-  if (!fits)
+  return count <= free_.size() && (count == 0 || (positions - 1) % kCacheBlock < rows_of(free_[count - 1]));
+}
+
+std::vector<KvPool::BlockId> KvPool::take(std::size_t positions) {
+  if (!has(positions))
     throw Error(ErrorKind::kBudget, "the key/value cache has no room for another sequence")
         .expected(fmt::format("room for {} positions", positions))
-        .found(fmt::format("{} of {} blocks of {} positions are free", free_.size(), blocks_of(rows_),
-                           kCacheBlock));
-  const std::vector<std::uint32_t> taken(free_.begin(), end);
+        .found(fmt::format("{} of {} blocks of {} positions are free", free_.size(), blocks(), kCacheBlock));
+  const auto end = free_.begin() + static_cast<std::ptrdiff_t>(blocks_of(positions));
+  const std::vector<BlockId> taken(free_.begin(), end);
   free_.erase(free_.begin(), end);
+  for (const BlockId block : taken) holders_[block] = 1;
   return taken;
 }
 
-void KvPool::give_back(std::span<const std::uint32_t> blocks) {
+void KvPool::hold(std::span<const BlockId> blocks) {
+  for (const BlockId block : blocks) {
+    SLUICE_CHECK(holders_[block] != 0, "a free block is held");
+    ++holders_[block];
+  }
+}
+
+void KvPool::give_back(std::span<const BlockId> blocks) {
   const auto middle = static_cast<std::ptrdiff_t>(free_.size());
-  free_.insert(free_.end(), blocks.begin(), blocks.end());
+  for (const BlockId block : blocks) {
+    SLUICE_CHECK(holders_[block] != 0, "a block is given back twice");
+    if (--holders_[block] == 0) free_.push_back(block);
+  }
+  std::sort(free_.begin() + middle, free_.end());
   std::ranges::inplace_merge(free_, free_.begin() + middle);
-  SLUICE_CHECK(std::ranges::adjacent_find(free_) == free_.end(), "a block is given back twice");
+}
+
+void KvPool::copy_rows(BlockId from, std::size_t rows, BlockId to, kernels::Ops& ops) {
+  SLUICE_CHECK(from != to && rows <= std::min(rows_of(from), rows_of(to)));
+  const auto copy = [&](const kernels::CacheRows& in) {
+    ops.run(kernels::op::CopyCacheRows{
+        .in = in, .from = from * kCacheBlock, .rows = rows, .to = to * kCacheBlock});
+  };
+  for (std::size_t layer = 0; layer < layers_; ++layer) {
+    copy(this->layer(layer).keys());
+    if (dims_.value_row != 0) copy(this->layer(layer).values());
+  }
+  ops.settle();
 }
 
 KvRows KvPool::layer(std::size_t layer) { return {begin_ + layer * layer_bytes_, dims_, dtype_, rows_}; }

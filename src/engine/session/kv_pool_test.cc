@@ -9,6 +9,8 @@
 #include <random>
 #include <set>
 #include <string>
+#include <type_traits>
+#include <vector>
 
 #include "base/error.h"
 #include "device/space.h"
@@ -73,6 +75,58 @@ TEST(KvPoolDeath, ABlockGivenBackTwiceIsFound) {
   EXPECT_DEATH(pool.give_back(taken), "twice");
 }
 
+TEST(KvPool, ABlockIsFreeWhenAllItsHoldersGaveItBack) {
+  device::Accountant accountant(kGiB);
+  KvPool pool(config_of(model::AttentionKind::kGqa), DType::kBF16, 4 * kCacheBlock, accountant);
+  const auto taken = pool.take(3 * kCacheBlock);
+  pool.hold(std::vector<KvPool::BlockId>{0, 2, 2});
+  EXPECT_EQ(pool.holders(2), 3u);
+  pool.give_back(taken);
+  EXPECT_EQ(pool.free_blocks(), 2u);
+  EXPECT_THAT(pool.take(2 * kCacheBlock), ElementsAre(1, 3));
+  pool.give_back(std::vector<KvPool::BlockId>{2, 0, 2});
+  EXPECT_THAT(pool.take(2 * kCacheBlock), ElementsAre(0, 2));
+}
+
+// All bytes of the rows that are copied, and no others: each row of each block is filled with its number.
+TEST(KvPool, CopiesTheFirstRowsOfABlockInAllLayers) {
+  for (const auto kind : {model::AttentionKind::kGqa, model::AttentionKind::kMla})
+    for (const DType dtype : {DType::kBF16, DType::kF32, DType::kI8}) {
+      SCOPED_TRACE(dtype_name(dtype));
+      const model::ModelConfig config = config_of(kind);
+      device::Accountant accountant(kGiB);
+      KvPool pool(config, dtype, 3 * kCacheBlock - 7, accountant);
+      const kernels::Context context{};
+      kernels::HostOps ops(context);
+      const auto each = [&](const auto& work) {  // byte or scale, block and row
+        const auto of = [&](const kernels::CacheRows& cache) {
+          auto* const data = const_cast<std::byte*>(device::host_space().pointer(cache.data));
+          const Bytes row = cache.row_elements * dtype_bytes(dtype);
+          for (std::size_t r = 0; r < cache.rows; ++r) {
+            for (Bytes b = 0; b < row; ++b)
+              work(reinterpret_cast<unsigned char&>(data[r * row + b]), r / kCacheBlock, r % kCacheBlock);
+            for (std::size_t at = r; at < cache.scale_floats(); at += cache.rows)
+              work(kernels::host_floats({cache.scales})[at], r / kCacheBlock, r % kCacheBlock);
+          }
+        };
+        for (std::size_t layer = 0; layer < config.layers; ++layer) {
+          of(pool.layer(layer).keys());
+          if (AttentionDims(config.attention).value_row != 0) of(pool.layer(layer).values());
+        }
+      };
+      each([](auto& value, std::size_t block, std::size_t row) {
+        value = static_cast<std::remove_cvref_t<decltype(value)>>(50 * block + row);
+      });
+      pool.copy_rows(0, 21, 2, ops);
+      std::size_t bytes = 0;
+      each([&](const auto& value, std::size_t block, std::size_t row) {
+        ++bytes;
+        ASSERT_EQ(value, block == 2 && row < 21 ? row : 50 * block + row);
+      });
+      EXPECT_GT(bytes, 3 * kCacheBlock * config.layers);
+    }
+}
+
 // Sequences that begin and end at random: each finds its own rows as it wrote them, and no rows are outside.
 TEST(KvPool, SequencesDoNotTouchEachOther) {
   for (const auto kind : {model::AttentionKind::kGqa, model::AttentionKind::kMla})
@@ -108,7 +162,7 @@ TEST(KvPool, SequencesDoNotTouchEachOther) {
         if (live.size() == 4) live.erase(live.begin() + static_cast<std::ptrdiff_t>(random() % live.size()));
         live.push_back({std::make_unique<Sequence>(id, config, pool, positions,
                                                    EncoderMemory(config, dtype, 0, accountant),
-                                                   [&](experts::SequenceId one) { ended.insert(one); }),
+                                                   [&](const Sequence& one) { ended.insert(one.id()); }),
                         static_cast<float>(id + 1)});
         each_row(*live.back().sequence, [&](const kernels::CacheRow& row, const kernels::CacheRows&,
                                             std::size_t, std::size_t elements) {

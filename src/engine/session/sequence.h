@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "engine/session/encoder_memory.h"
@@ -17,13 +18,19 @@ namespace sluice::engine {
 Bytes kv_bytes(const model::ModelConfig& config, DType dtype, std::size_t sequences, std::size_t positions,
                std::size_t encoder_positions = 0);
 
-// Thread-compatible. Holds blocks of a pool, which must outlive it; gives them back when it ends.
+// Thread-compatible. Holds blocks of a pool, which must outlive it; gives them back when it ends. Other
+// holders may read what it has written, up to shared_tokens(): that stays as it is.
 class Sequence {
  public:
-  // Takes blocks for `positions` tokens. `ended` is called with the id when the sequence ends.
-  // Error(kBudget).
+  // Called when a sequence ends, before it gives back its blocks.
+  using Ended = std::function<void(const Sequence&)>;
+
+  // Without room; add_room() gives it some.
+  Sequence(experts::SequenceId id, const model::ModelConfig& config, KvPool& pool, EncoderMemory encoder,
+           Ended ended = {});
+  // Takes blocks for `positions` tokens. Error(kBudget).
   Sequence(experts::SequenceId id, const model::ModelConfig& config, KvPool& pool, std::size_t positions,
-           EncoderMemory encoder, std::function<void(experts::SequenceId)> ended = {});
+           EncoderMemory encoder, Ended ended = {});
   ~Sequence();
   Sequence(const Sequence&) = delete;
   Sequence& operator=(const Sequence&) = delete;
@@ -33,7 +40,7 @@ class Sequence {
   std::size_t positions() const { return positions_; }  // most tokens
   void advance(std::size_t tokens) { length_ += tokens; }
   void clear() { cut(0); }
-  void cut(std::size_t tokens);  // keeps the first `tokens`
+  void cut(std::size_t tokens);  // keeps the first `tokens`. REQUIRES: at least shared_tokens()
 
   // The encoder's input: its number of tokens (0: not yet encoded), and the residual stream of each token.
   std::size_t encoder_length() const { return encoder_length_; }
@@ -52,17 +59,26 @@ class Sequence {
   // Keys and values that a decoder layer makes from the encoder's output, by position.
   KvRows cross(std::size_t layer) { return encoder_.cross(layer - encoder_layers_); }
 
+  // For who manages the pool (prefix_cache.h). Blocks by position / kernels::kCacheBlock.
+  std::span<const KvPool::BlockId> blocks() const { return blocks_; }
+  // Takes over blocks, behind those that it has: room for `positions` tokens in all.
+  void add_room(std::span<const KvPool::BlockId> blocks, std::size_t positions);
+  // Takes over a block in the place of another, which it gives back. REQUIRES: the same rows up to length().
+  void replace_block(std::size_t index, KvPool::BlockId block);
+  std::size_t shared_tokens() const { return shared_tokens_; }  // that others may read
+  void share(std::size_t tokens);                               // the first `tokens`, from now on
+
  private:
   bool of_encoder(std::size_t layer) const { return layer < encoder_layers_; }
 
   const experts::SequenceId id_;
   KvPool& pool_;
-  const std::size_t positions_, encoder_layers_;
-  const std::vector<std::uint32_t> blocks_;  // by position / kernels::kCacheBlock
+  const std::size_t encoder_layers_;
+  std::vector<KvPool::BlockId> blocks_;
   EncoderMemory encoder_;
-  std::size_t length_ = 0, encoder_length_ = 0;
+  std::size_t positions_ = 0, length_ = 0, shared_tokens_ = 0, encoder_length_ = 0;
   bool in_pass_ = false;
-  std::function<void(experts::SequenceId)> ended_;
+  Ended ended_;
 };
 
 }  // namespace sluice::engine

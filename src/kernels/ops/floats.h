@@ -43,7 +43,8 @@ struct CacheRows {
     return blocks == nullptr ? position
                              : blocks[position / kCacheBlock] * kCacheBlock + position % kCacheBlock;
   }
-  Bytes data_bytes() const { return rows * row_elements * dtype_bytes(dtype); }
+  Bytes row_bytes() const { return row_elements * dtype_bytes(dtype); }
+  Bytes data_bytes() const { return rows * row_bytes(); }
   std::size_t scale_floats() const {  // for each group of each head one of every row
     return scales ? heads * cache_groups(columns) * rows : 0;
   }
@@ -52,8 +53,7 @@ struct CacheRows {
     return {data, dtype, row_elements, columns, scales, scales != nullptr ? rows : 0, blocks};
   }
   CacheRow row(std::byte* data, float* scales, std::size_t at) const {
-    return {data + at * row_elements * dtype_bytes(dtype), dtype, heads, columns,
-            scales != nullptr ? scales + at : nullptr,     rows};
+    return {data + at * row_bytes(), dtype, heads, columns, scales != nullptr ? scales + at : nullptr, rows};
   }
 };
 

@@ -42,6 +42,7 @@ void HostOps::run(const op::Clamp& op) { run_at(context_, HostPlace{}, op); }
 void HostOps::run(const op::Clear& op) { run_at(context_, HostPlace{}, op); }
 void HostOps::run(const op::GateRows& op) { run_at(context_, HostPlace{}, op); }
 void HostOps::run(const op::CopyRows& op) { run_at(context_, HostPlace{}, op); }
+void HostOps::run(const op::CopyCacheRows& op) { run_at(context_, HostPlace{}, op); }
 void HostOps::run(const op::CombineRows& op) { run_at(context_, HostPlace{}, op); }
 
 void HostOps::send(std::span<const float> from, Floats to, device::Traffic) {

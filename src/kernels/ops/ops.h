@@ -153,6 +153,11 @@ struct CopyRows {
   std::size_t to_stride = 0;
 };
 
+struct CopyCacheRows {  // rows of a cache to other rows of it, as they are
+  CacheRows in;         // its table of blocks does not count: rows are named, not positions
+  std::size_t from = 0, rows = 1, to = 0;  // REQUIRES: no row is both
+};
+
 struct WeightedRow {  // to[token] = fma(weight, row, to[token])
   std::uint32_t token = 0, row = 0;
   float weight = 0;
@@ -193,6 +198,7 @@ class Ops {
   virtual void run(const op::Clear& op) = 0;
   virtual void run(const op::GateRows& op) = 0;
   virtual void run(const op::CopyRows& op) = 0;
+  virtual void run(const op::CopyCacheRows& op) = 0;
   virtual void run(const op::CombineRows& op) = 0;
 
   // Numbers of the host go to the unit, before what is asked for behind. Nothing happens where both are the

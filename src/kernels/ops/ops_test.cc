@@ -192,6 +192,10 @@ std::vector<float> layer(Unit& unit, std::uint64_t seed, std::size_t tokens) {
                            .first_position = positions - tokens,
                            .to = cache});
   }
+  // The last position's rows are those of an earlier one, as if both held the same token.
+  const std::size_t last = keys.row_of(positions - 1);
+  for (const CacheRows& cache : {keys, values})
+    ops.run(op::CopyCacheRows{.in = cache, .from = keys.row_of(40), .rows = 3, .to = last});
   const AttentionShape shape{heads, kv_heads, head, head, 0.2f, 0, 0};
   const std::size_t scratch = 2 * attention_scratch_floats(shape, positions);
   const Floats attended = unit.room(tokens * heads * head);

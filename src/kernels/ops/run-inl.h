@@ -189,6 +189,17 @@ void run_at(const Context&, const Place& place, const op::CopyRows& op) {
 }
 
 template <class Place>
+void run_at(const Context&, const Place& place, const op::CopyCacheRows& op) {
+  const CacheRows& in = op.in;
+  std::byte* const data = place.bytes(in.data, in.data_bytes());
+  const Bytes row = in.row_bytes();
+  std::memcpy(data + op.to * row, data + op.from * row, op.rows * row);
+  float* const scales = place.floats({in.scales}, in.scale_floats());
+  for (std::size_t group = 0; group < in.scale_floats(); group += in.rows)
+    std::copy_n(scales + group + op.from, op.rows, scales + group + op.to);
+}
+
+template <class Place>
 void run_at(const Context& ctx, const Place& place, const op::CombineRows& op) {
   const float* const rows = place.floats(op.rows, op.row_count * op.columns);
   float* const to = place.floats(op.to, op.tokens * op.columns);

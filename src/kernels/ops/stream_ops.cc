@@ -111,6 +111,12 @@ void StreamOps::run(const op::Clear& op) { enqueue_run(op); }
 void StreamOps::run(const op::GateRows& op) { enqueue_run(op); }
 void StreamOps::run(const op::CopyRows& op) { enqueue_run(op); }
 
+void StreamOps::run(const op::CopyCacheRows& op) {
+  op::CopyCacheRows here = op;
+  here.in.blocks = nullptr;
+  enqueue_run(here);
+}
+
 void StreamOps::run(const op::Matmul& op) { enqueue_run(op, {use_of(*op.weight, op.tokens)}); }
 void StreamOps::run(const op::MatmulTransposed& op) { enqueue_run(op, {use_of(op.weight, op.tokens)}); }
 void StreamOps::run(const op::Project& op) { enqueue_run(op, {use_of(op.weight, op.tokens)}); }

@@ -39,6 +39,7 @@ class StreamOps final : public Ops {
   void run(const op::Clear& op) override;
   void run(const op::GateRows& op) override;
   void run(const op::CopyRows& op) override;
+  void run(const op::CopyCacheRows& op) override;
   void run(const op::CombineRows& op) override;
   void send(std::span<const float> from, Floats to, device::Traffic traffic) override;
   void receive(Floats from, std::span<float> to) override;
