@@ -46,7 +46,7 @@ void Answer::prefill(Clock::time_point start) {
     engine_.prefill(sequence_, lacking,
                     {[&](std::size_t t) { return t + 1 == lacking.size(); },
                      [&](std::size_t, std::span<const float> logits) {
-                       first_token_ = sampler_.next(logits, tokens_, candidates_);
+                       first_token_ = sampler_.next(logits, tokens_, begins_, candidates_);
                      }},
                     [&] { return !stop_if_asked(); });
   result_.prefill_s = seconds(Clock::now() - start);
@@ -63,7 +63,9 @@ void Answer::take_first() {
   if (open_) accept(first_token_);
 }
 
-void Answer::take(std::span<const float> logits) { accept(sampler_.next(logits, tokens_, candidates_)); }
+void Answer::take(std::span<const float> logits) {
+  accept(sampler_.next(logits, tokens_, begins_, candidates_));
+}
 
 void Answer::accept(tokenizer::TokenId token) {
   const auto ends = [&](const std::vector<tokenizer::TokenId>& tokens) {

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/stopwatch.h"
 #include "engine/forward/gating.h"
+#include "engine/watch/event_account.h"
 #include "experts/core/state_order.h"
 #include "kernels/ops/host_ops.h"
 #include "kernels/products/packed/packed_matmul.h"
@@ -85,7 +86,7 @@ void MoeBlock::run(std::size_t layer, Role norm, const Step& step, const Workspa
       store->abandon_event();
     }
   } event{&store_, device_, pins_};
-  begin_fetch(layer, decision);
+  begin_fetch(layer, step, decision);
   look_ahead(layer, norm, step, w, Moment::kRouted);
   show_ahead(layer, norm, step, w, Moment::kRouted);
   arrange_for_experts(tokens, w);
@@ -136,7 +137,7 @@ const experts::LayerDecision& MoeBlock::decide(std::size_t layer, const Step& st
   return decision;
 }
 
-void MoeBlock::begin_fetch(std::size_t layer, const experts::LayerDecision& decision) {
+void MoeBlock::begin_fetch(std::size_t layer, const Step& step, const experts::LayerDecision& decision) {
   const experts::EventOutcome& outcome = *decision.outcome;
   ExpertStatistics& count = counts();
   count.accesses += decision.experts.size();
@@ -146,6 +147,10 @@ void MoeBlock::begin_fetch(std::size_t layer, const experts::LayerDecision& deci
     fetch_lost();
   }
   const fetch::EventReads reads = store_.prepare(*decision.fetch, decision.fetch_demand);
+  const std::uint64_t hits = outcome.hits.size() + reads.prefetched;
+  const std::uint64_t misses = outcome.misses.size() - reads.prefetched;
+  if (step.account != nullptr)
+    step.account->on_event(step, {decision.routing, decision.experts.size(), hits, misses, reads.by_expert});
   Stopwatch ordering;
   const experts::ReadOrder& order = decider_->order(reads.missing);
   if (!order.tasks.empty()) {
@@ -159,8 +164,8 @@ void MoeBlock::begin_fetch(std::size_t layer, const experts::LayerDecision& deci
   // still agree.
   if (observer_ != nullptr)
     observer_->on_decisions(config_.sparse_index(static_cast<std::uint32_t>(layer)), decision);
-  count.hits += outcome.hits.size() + reads.prefetched;
-  count.misses += outcome.misses.size() - reads.prefetched;
+  count.hits += hits;
+  count.misses += misses;
   count.partial += reads.partial;
   count.bytes_read += reads.bytes;
   count.unchosen_bytes += reads.unchosen;

@@ -71,7 +71,7 @@ class MoeBlock final : public SparseBlock {
 
   const experts::LayerDecision& decide(std::size_t layer, const Step& step, const Workspace& w);
   // Begins the fetch of what was decided, and counts it.
-  void begin_fetch(std::size_t layer, const experts::LayerDecision& decision);
+  void begin_fetch(std::size_t layer, const Step& step, const experts::LayerDecision& decision);
   // Has those experts fetched to the host that the device was decided to have and lacks.
   void fetch_lost();
   void count_found(const experts::EventOutcome& outcome);

@@ -9,8 +9,8 @@ namespace sluice::engine {
 struct Candidate {
   float logit;
   tokenizer::TokenId id;
-  double
-      weight;  // relative to the likeliest; before weights are made: 1 if the context has the token, else 0
+  // Relative to the likeliest. Before weights are made: whether, or how often, the context has the token.
+  double weight;
 };
 
 }  // namespace sluice::engine

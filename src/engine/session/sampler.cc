@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/error.h"
 #include "base/setting.h"
@@ -29,18 +30,66 @@ void check_are_numbers(std::span<const float> logits) {
               "whether a packed store is sound)");
 }
 
+// The candidate of a token; null where the vocabulary has no such token.
+Candidate* find(std::span<Candidate> candidates, tokenizer::TokenId id) {
+  const bool there = id >= 0 && static_cast<std::size_t>(id) < candidates.size();
+  return there ? &candidates[static_cast<std::size_t>(id)] : nullptr;
+}
+
+void add_bias(std::span<Candidate> candidates, std::span<const LogitBias> biases) {
+  for (const LogitBias& one : biases) {
+    Candidate* const candidate = find(candidates, one.id);
+    if (candidate == nullptr) continue;
+    if (one.bias == LogitBias::kForbids)
+      candidate->logit = -std::numeric_limits<float>::infinity();
+    else
+      candidate->logit += one.bias;
+  }
+}
+
 // Makes tokens that stand in the context less likely, each once.
 void penalize(std::span<Candidate> candidates, std::span<const tokenizer::TokenId> context,
               double repetition_penalty) {
   if (repetition_penalty == 1.0) return;
   const float penalty = static_cast<float>(repetition_penalty);
   for (tokenizer::TokenId id : context) {
-    if (id < 0 || static_cast<std::size_t>(id) >= candidates.size()) continue;
-    Candidate& seen = candidates[static_cast<std::size_t>(id)];
-    if (seen.weight != 0) continue;
-    seen.weight = 1;
-    seen.logit = seen.logit < 0 ? seen.logit * penalty : seen.logit / penalty;
+    Candidate* const seen = find(candidates, id);
+    if (seen == nullptr || seen->weight != 0) continue;
+    seen->weight = 1;
+    seen->logit = seen->logit < 0 ? seen->logit * penalty : seen->logit / penalty;
   }
+}
+
+// Makes tokens of the answer less likely, by how often they are there.
+void penalize_answer(std::span<Candidate> candidates, std::span<const tokenizer::TokenId> answer,
+                     const SamplerConfig& config) {
+  if (config.presence_penalty == 0 && config.frequency_penalty == 0) return;
+  for (tokenizer::TokenId id : answer)
+    if (Candidate* const seen = find(candidates, id)) seen->weight = 0;
+  for (tokenizer::TokenId id : answer)
+    if (Candidate* const seen = find(candidates, id)) seen->weight += 1;
+  for (tokenizer::TokenId id : answer) {
+    Candidate* const seen = find(candidates, id);
+    if (seen == nullptr || seen->weight == 0) continue;
+    const double less = config.presence_penalty + config.frequency_penalty * seen->weight;
+    seen->logit = static_cast<float>(static_cast<double>(seen->logit) - less);
+    seen->weight = 0;
+  }
+}
+
+// Without the forbidden ones, in the same order.
+std::span<Candidate> allowed(std::span<Candidate> candidates, std::span<const LogitBias> biases) {
+  if (std::ranges::find(biases, LogitBias::kForbids, &LogitBias::bias) == biases.end()) return candidates;
+  const auto [gone, end] =
+      std::ranges::remove(candidates, -std::numeric_limits<float>::infinity(), &Candidate::logit);
+  const auto left = static_cast<std::size_t>(gone - candidates.begin());
+  if (left == 0)
+    throw Error(ErrorKind::kInvalid, "no token is left to choose from")
+        .in(Setting::kLogitBias)
+        .expected("a token that is not forbidden")
+        .found("every token forbidden")
+        .fix("forbid fewer tokens");
+  return candidates.first(left);
 }
 
 // Candidates from the likeliest down. Only a few of a large vocabulary are used, so only those are sorted.
@@ -121,6 +170,11 @@ void SamplerConfig::validate() const {
   require(min_p >= 0 && min_p <= 1, Setting::kMinP, "0 to 1", min_p);
   require(std::isfinite(repetition_penalty) && repetition_penalty > 0, Setting::kRepeatPenalty, "more than 0",
           repetition_penalty);
+  require(std::abs(presence_penalty) <= 2, Setting::kPresencePenalty, "-2 to 2", presence_penalty);
+  require(std::abs(frequency_penalty) <= 2, Setting::kFrequencyPenalty, "-2 to 2", frequency_penalty);
+  for (const LogitBias& one : bias)
+    require(std::abs(one.bias) <= 100, Setting::kLogitBias, "numbers from -100 to 100",
+            static_cast<double>(one.bias));
 }
 
 SamplerConfig sampler_defaults(const model::GenerationConfig& generation) {
@@ -138,18 +192,26 @@ Sampler::Sampler(const SamplerConfig& config) : config_(config), random_(config.
 
 double Sampler::uniform() { return static_cast<double>(random_.next() >> 11) * 0x1.0p-53; }
 
-tokenizer::TokenId Sampler::next(std::span<const float> logits, std::span<const tokenizer::TokenId> context,
-                                 std::span<Candidate> scratch) {
-  check_are_numbers(logits);
-  if (config_.takes_likeliest())
-    return static_cast<tokenizer::TokenId>(kernels::argmax(logits.data(), logits.size()));
-
+std::span<Candidate> Sampler::adjusted(std::span<const float> logits,
+                                       std::span<const tokenizer::TokenId> context, std::size_t prompt,
+                                       std::span<Candidate> scratch) const {
   SLUICE_CHECK(scratch.size() >= logits.size(), "no room for the candidates");
   const std::span<Candidate> candidates = scratch.first(logits.size());
   for (std::size_t i = 0; i < logits.size(); ++i)
     candidates[i] = {.logit = logits[i], .id = static_cast<tokenizer::TokenId>(i), .weight = 0};
+  add_bias(candidates, config_.bias);
   penalize(candidates, context, config_.repetition_penalty);
-  Ranking ranking(candidates);
+  penalize_answer(candidates, context.subspan(std::min(prompt, context.size())), config_);
+  return allowed(candidates, config_.bias);
+}
+
+tokenizer::TokenId Sampler::next(std::span<const float> logits, std::span<const tokenizer::TokenId> context,
+                                 std::size_t prompt, std::span<Candidate> scratch) {
+  check_are_numbers(logits);
+  if (config_.takes_likeliest())
+    return static_cast<tokenizer::TokenId>(kernels::argmax(logits.data(), logits.size()));
+
+  Ranking ranking(adjusted(logits, context, prompt, scratch));
   if (config_.temperature == 0) return ranking.likeliest().id;
 
   if (config_.top_k > 0) ranking.keep(static_cast<std::size_t>(config_.top_k));

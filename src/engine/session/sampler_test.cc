@@ -27,13 +27,14 @@ std::map<TokenId, double> shares(const SamplerConfig& config, const std::vector<
   constexpr int kDraws = 40000;
   Sampler sampler(config);
   std::map<TokenId, double> counts;
-  for (int i = 0; i < kDraws; ++i) counts[sampler.next(logits, context, room)] += 1.0 / kDraws;
+  for (int i = 0; i < kDraws; ++i)
+    counts[sampler.next(logits, context, context.size(), room)] += 1.0 / kDraws;
   return counts;
 }
 
 TEST(SamplerTest, GreedyTakesTheLowestIdOfATie) {
   Sampler sampler({});
-  EXPECT_EQ(sampler.next(kLogits, {}, room), 1);
+  EXPECT_EQ(sampler.next(kLogits, {}, 0, room), 1);
 }
 
 TEST(SamplerTest, SameSeedSameTokens) {
@@ -45,9 +46,9 @@ TEST(SamplerTest, SameSeedSameTokens) {
   Sampler c(config);
   int different = 0;
   for (int i = 0; i < 200; ++i) {
-    const TokenId token = a.next(kLogits, {}, room);
-    EXPECT_EQ(token, b.next(kLogits, {}, room));
-    different += token != c.next(kLogits, {}, room);
+    const TokenId token = a.next(kLogits, {}, 0, room);
+    EXPECT_EQ(token, b.next(kLogits, {}, 0, room));
+    different += token != c.next(kLogits, {}, 0, room);
   }
   EXPECT_GT(different, 0);
 }
@@ -103,9 +104,9 @@ TEST(SamplerTest, RepetitionPenaltyDividesPositiveAndMultipliesNegativeLogitsOnc
   config.repetition_penalty = 2.0;
   Sampler sampler(config);
   // 1 and 3 fall from 2 to 1 (once, though 1 is there twice); 2 stays at 1: a tie, the lowest id wins.
-  EXPECT_EQ(sampler.next(kLogits, std::vector<TokenId>{1, 1, 3}, room), 1);
+  EXPECT_EQ(sampler.next(kLogits, std::vector<TokenId>{1, 1, 3}, 3, room), 1);
   // 4 falls from −1 to −2.
-  EXPECT_EQ(sampler.next(std::vector<float>{-1.5f, -1.0f}, std::vector<TokenId>{1}, room), 0);
+  EXPECT_EQ(sampler.next(std::vector<float>{-1.5f, -1.0f}, std::vector<TokenId>{1}, 1, room), 0);
 }
 
 TEST(SamplerTest, AddingAConstantToAllLogitsChangesNothing) {
@@ -115,14 +116,14 @@ TEST(SamplerTest, AddingAConstantToAllLogitsChangesNothing) {
   std::vector<float> shifted = kLogits;
   for (float& logit : shifted) logit += 64.0f;
   Sampler a(config), b(config);
-  for (int i = 0; i < 500; ++i) EXPECT_EQ(a.next(kLogits, {}, room), b.next(shifted, {}, room));
+  for (int i = 0; i < 500; ++i) EXPECT_EQ(a.next(kLogits, {}, 0, room), b.next(shifted, {}, 0, room));
 }
 
 TEST(SamplerTest, NaNIsAnError) {
   std::vector<float> logits = kLogits;
   logits[2] = std::numeric_limits<float>::quiet_NaN();
   Sampler sampler({});
-  EXPECT_THROW(sampler.next(logits, {}, room), Error);
+  EXPECT_THROW(sampler.next(logits, {}, 0, room), Error);
 }
 
 TEST(SamplerTest, BadValuesNameTheirFlag) {
@@ -143,6 +144,15 @@ TEST(SamplerTest, BadValuesNameTheirFlag) {
   expect_error([](SamplerConfig& c) { c.top_p = 0; }, "--top-p");
   expect_error([](SamplerConfig& c) { c.min_p = 2; }, "--min-p");
   expect_error([](SamplerConfig& c) { c.repetition_penalty = 0; }, "--repeat-penalty");
+  expect_error([](SamplerConfig& c) { c.presence_penalty = 2.01; }, "--presence-penalty");
+  expect_error([](SamplerConfig& c) { c.frequency_penalty = -2.01; }, "--frequency-penalty");
+  expect_error([](SamplerConfig& c) { c.frequency_penalty = std::nan(""); }, "--frequency-penalty");
+  expect_error([](SamplerConfig& c) { c.bias = {{3, 0}, {4, 100.5f}}; }, "--logit-bias");
+  SamplerConfig ends;
+  ends.presence_penalty = -2;
+  ends.frequency_penalty = 2;
+  ends.bias = {{3, -100}, {4, 100}};
+  ends.validate();
 }
 
 TEST(SamplerTest, DefaultsFollowGenerationConfig) {
@@ -154,6 +164,119 @@ TEST(SamplerTest, DefaultsFollowGenerationConfig) {
   EXPECT_EQ(sampler_defaults(generation).temperature, 0.3);
   EXPECT_EQ(sampler_defaults(generation).top_p, 0.95);
   EXPECT_EQ(sampler_defaults(generation).top_k, 50);
+}
+
+// What the settings say, in double and by whole tables: probabilities by id.
+std::vector<double> probabilities(const SamplerConfig& config, const std::vector<float>& logits,
+                                  const std::vector<TokenId>& context, std::size_t prompt) {
+  const std::size_t n = logits.size();
+  std::vector<double> x(logits.begin(), logits.end());
+  for (const LogitBias& one : config.bias)
+    x[static_cast<std::size_t>(one.id)] += one.bias == -100 ? -HUGE_VAL : static_cast<double>(one.bias);
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto id = static_cast<TokenId>(i);
+    const auto answer = context.begin() + static_cast<std::ptrdiff_t>(prompt);
+    if (std::count(context.begin(), context.end(), id) > 0)
+      x[i] = x[i] < 0 ? x[i] * config.repetition_penalty : x[i] / config.repetition_penalty;
+    const auto times = static_cast<double>(std::count(answer, context.end(), id));
+    x[i] -= config.frequency_penalty * times + (times > 0 ? config.presence_penalty : 0);
+  }
+  std::vector<std::size_t> order(n);
+  std::iota(order.begin(), order.end(), 0u);
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return x[a] > x[b]; });
+  std::vector<double> p(n, 0.0);
+  if (config.temperature == 0) {
+    p[order[0]] = 1;
+    return p;
+  }
+  std::size_t count = config.top_k > 0 ? std::min(n, static_cast<std::size_t>(config.top_k)) : n;
+  double sum = 0;
+  for (std::size_t r = 0; r < count; ++r) sum += std::exp((x[order[r]] - x[order[0]]) / config.temperature);
+  double before = 0, kept = 0;  // shares of what is better, within top-k
+  for (std::size_t r = 0; r < count; ++r) {
+    const double weight = std::exp((x[order[r]] - x[order[0]]) / config.temperature);
+    if (before < config.top_p * sum && (r == 0 || weight >= config.min_p)) kept += p[order[r]] = weight;
+    before += weight;
+  }
+  for (double& one : p) one /= kept;
+  return p;
+}
+
+SamplerConfig random_config(std::mt19937_64& random, std::size_t vocab) {
+  const auto one_of = [&](std::initializer_list<double> values) {
+    return *(values.begin() + static_cast<std::ptrdiff_t>(random() % values.size()));
+  };
+  SamplerConfig config;
+  config.temperature = one_of({0, 0.5, 1, 2});
+  config.top_k = static_cast<std::int64_t>(one_of({0, 1, 3, 20}));
+  config.top_p = one_of({1, 1, 0.3, 0.9});
+  config.min_p = one_of({0, 0, 0.05, 0.5});
+  config.repetition_penalty = one_of({1, 1, 2, 0.5});
+  config.presence_penalty = one_of({0, 0.5, -1, 2});
+  config.frequency_penalty = one_of({0, 0.25, -0.5, 2});
+  for (std::size_t i = random() % 4; i > 0; --i)
+    config.bias.push_back({static_cast<TokenId>(random() % vocab),
+                           static_cast<float>(one_of({-100, -100, -2.5, 0, 1.5, 100}))});
+  config.seed = random();
+  return config;
+}
+
+// Logits are multiples of 1/8, and so are all penalties: sums are exact, and ties happen.
+TEST(SamplerTest, DrawsWhatTheFormulasSay) {
+  const std::uint64_t seed = std::random_device()();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  std::size_t forbidden = 0;
+  for (int round = 0; round < 300; ++round) {
+    SCOPED_TRACE("round " + std::to_string(round));
+    std::vector<float> logits(8 + random() % 5);
+    for (float& logit : logits) logit = static_cast<float>(static_cast<int>(random() % 65) - 32) / 8;
+    std::vector<TokenId> context(random() % 12);
+    for (TokenId& id : context) id = static_cast<TokenId>(random() % logits.size());
+    const std::size_t prompt = random() % (context.size() + 1);
+    const SamplerConfig config = random_config(random, logits.size());
+    const std::vector<double> expected = probabilities(config, logits, context, prompt);
+    Sampler sampler(config);
+    constexpr int kDraws = 1500;
+    std::vector<double> found(logits.size(), 0.0);
+    for (int i = 0; i < kDraws; ++i)
+      found[static_cast<std::size_t>(sampler.next(logits, context, prompt, room))] += 1.0 / kDraws;
+    for (std::size_t i = 0; i < logits.size(); ++i) {
+      EXPECT_NEAR(found[i], expected[i], 6 * std::sqrt(expected[i] * (1 - expected[i]) / kDraws) + 1e-9) << i;
+      if (expected[i] == 0) {
+        EXPECT_EQ(found[i], 0) << i;
+      }
+    }
+    for (const LogitBias& one : config.bias) forbidden += one.bias == LogitBias::kForbids ? 1 : 0;
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(forbidden, 50u);
+}
+
+TEST(SamplerTest, TheAnswerAloneIsPenalizedByPresenceAndFrequency) {
+  SamplerConfig config;
+  config.presence_penalty = 0.75;
+  config.frequency_penalty = 0.5;
+  Sampler sampler(config);
+  const std::vector<float> logits = {0.0f, 2.0f, 1.0f};
+  EXPECT_EQ(sampler.next(logits, std::vector<TokenId>{1, 1}, 2, room), 1);  // both are the prompt
+  EXPECT_EQ(sampler.next(logits, std::vector<TokenId>{1, 1}, 1, room), 2);  // 2 − 0.75 − 0.5 = 0.75
+  config.presence_penalty = 0.5;
+  EXPECT_EQ(Sampler(config).next(logits, std::vector<TokenId>{1, 1}, 1, room), 1);  // a tie
+}
+
+TEST(SamplerTest, ForbiddenTokensAreNeverDrawn) {
+  SamplerConfig config;
+  config.temperature = 2;
+  config.bias = {{1, -100}, {3, -100}, {9, 5}};  // 9 is none
+  const auto found = shares(config, kLogits);
+  EXPECT_EQ(found.size(), 3u);
+  EXPECT_FALSE(found.contains(1) || found.contains(3));
+  config.bias = {{0, -100}, {1, -100}, {2, -100}, {3, -100}, {4, -100}};
+  for (const double temperature : {0.0, 1.0}) {
+    config.temperature = temperature;
+    EXPECT_THROW(Sampler(config).next(kLogits, {}, 0, room), Error);
+  }
 }
 
 // Only what may be drawn is sorted; here all of it is.
@@ -190,7 +313,7 @@ TEST(SamplerTest, DrawsFromALargeVocabularyAsIfAllOfItWereSorted) {
     while (end < weights.size() && (config.top_p == 1.0 || total < config.top_p * sum) &&
            (end == 0 || weights[end] >= config.min_p))
       total += weights[end++];
-    const int drawn = Sampler(config).next(logits, {}, room);
+    const int drawn = Sampler(config).next(logits, {}, 0, room);
     const auto place = static_cast<std::size_t>(std::find(order.begin(), order.end(), drawn) - order.begin());
     ASSERT_LT(place, end);
     latest = std::max(latest, place);

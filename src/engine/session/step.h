@@ -17,7 +17,8 @@ struct ModelConfig;  // model/config.h
 
 namespace sluice::engine {
 
-class Sequence;  // sequence.h
+class EventAccount;  // engine/watch/event_account.h
+class Sequence;      // sequence.h
 
 using experts::StepKind;
 
@@ -40,6 +41,7 @@ struct Step {
   // Set: the tokens are the encoder's input of one sequence, starting at this position; empty: a decoder's
   // tokens.
   std::optional<std::size_t> encoder_begin = std::nullopt;
+  EventAccount* account = nullptr;  // is told what the step's experts cost; null: nobody is
 
   StepKind kind() const;  // experts::step_kind
   std::size_t position(const SequenceSpan& span) const;

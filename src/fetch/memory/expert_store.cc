@@ -137,13 +137,15 @@ EventReads ExpertStore::prepare(const experts::EventOutcome& outcome, const expe
 
   EventReads reads;
   missing_.clear();
+  reads_.clear();
   for (std::size_t i = 0; i < demand.experts.size(); ++i)
     experts_[demand.experts[i]].tokens = demand.tokens.empty() ? 1 : demand.tokens[i];
-  for (const Admission& hit : outcome.hits) use(hit, false, reads);
-  for (const Admission& miss : outcome.misses) use(miss, true, reads);
+  for (const Admission& hit : outcome.hits) use_and_note(hit, false, reads);
+  for (const Admission& miss : outcome.misses) use_and_note(miss, true, reads);
   counters_.demand_reads += reads.experts;
   counters_.demand_bytes += reads.bytes;
   reads.missing = missing_;
+  reads.by_expert = reads_;
   return reads;
 }
 
@@ -163,6 +165,13 @@ void ExpertStore::drop_evicted(const experts::EventOutcome& outcome, const exper
       buffers_.drop(expert, eviction.parts);
   }
   for (ExpertId id : demand.experts) active_[experts_.index(id)] = false;
+}
+
+void ExpertStore::use_and_note(const Admission& admission, bool miss, EventReads& reads) {
+  const auto needed = [&] { return reads.bytes + ahead_.counters().used_bytes; };
+  const Bytes before = needed();
+  use(admission, miss, reads);
+  if (const Bytes bytes = needed() - before; bytes != 0) reads_.push_back({admission.id, bytes});
 }
 
 void ExpertStore::use(const Admission& admission, bool miss, EventReads& reads) {

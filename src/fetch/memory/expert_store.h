@@ -140,6 +140,7 @@ class ExpertStore {
  private:
   void drop_evicted(const experts::EventOutcome& outcome, const experts::Demand& demand);
   void use(const experts::Admission& admission, bool miss, EventReads& reads);
+  void use_and_note(const experts::Admission& admission, bool miss, EventReads& reads);
   void pump();               // starts all work that fits
   void start_ahead();        // if no demanded expert waits to start
   std::size_t take_first();  // buffers for those of waiting_ that start now; their number
@@ -163,7 +164,8 @@ class ExpertStore {
   std::vector<ExpertInMemory*> ready_;           // in stage kReady
   std::vector<ExpertInMemory*> waiting_;         // in stage kWaiting, in the order of their first tensors
   std::vector<ExpertInMemory*> running_;         // in stage kFetching, or kInUse with a job
-  std::vector<experts::MissingExpert> missing_;  // as prepare() found them
+  std::vector<experts::MissingExpert> missing_;  // as prepare() found them …
+  std::vector<ExpertRead> reads_;                // … and what they need
   experts::ReadOrder order_;
   std::vector<bool> active_;              // scratch, by ExpertTable::index
   std::vector<std::uint32_t> block_end_;  // scratch

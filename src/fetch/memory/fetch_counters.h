@@ -5,15 +5,23 @@
 #include <span>
 
 #include "base/bytes.h"
+#include "experts/core/ids.h"
 #include "experts/schedule/read_order.h"
 
 namespace sluice::fetch {
+
+// What one expert of an event needs of the disk.
+struct ExpertRead {
+  experts::ExpertId id;
+  Bytes bytes = 0;  // asked for now, or begun by a prefetch
+};
 
 // The reads that one event asks of the disk.
 struct EventReads {
   // The experts whose work must be started; those that a prefetch has begun are on their way already. Valid
   // until ExpertStore::begin().
   std::span<const experts::MissingExpert> missing = {};
+  std::span<const ExpertRead> by_expert = {};  // those with any bytes; valid as long
   // Bytes of all reads, without reads that a prefetch has begun.
   Bytes bytes = 0;
   Bytes unchosen = 0;         // those of experts that no token uses
