@@ -327,6 +327,8 @@ class Handler(BaseHTTPRequestHandler):
         elif path == "/mock/log":
             with world.lock:
                 self.answer(200, world.log)
+        elif path == "/mock/subscribers":
+            self.answer(200, len(world.subscribers))
         else:
             self.refuse(404, None, f"no such endpoint: GET {path}")
 

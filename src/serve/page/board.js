@@ -8,6 +8,7 @@ export const DEVICE = ['none', 'full', 'packed', 'msb', 'msb+lsb'];
 const HALF_LIFE_MS = 8000;
 const ADDED = 64;            // heat of one use
 const REFLASH_MS = 400;      // a cell does not flash twice within
+const REST_MS = 1500;        // without a use: the run has come to rest
 
 function fromBase64(text) {
   const binary = atob(text);
@@ -34,6 +35,7 @@ export class Board extends EventTarget {
   #cooledAt = 0;
   #loading = null;
   #early = [];  // events that came while a snapshot was under way
+  #rest = 0;    // timer
 
   constructor(feed) {
     super();
@@ -42,6 +44,7 @@ export class Board extends EventTarget {
   }
 
   load() {
+    clearTimeout(this.#rest);
     this.#loading ??= this.#fetch().finally(() => { this.#loading = null; });
     return this.#loading;
   }
@@ -98,6 +101,11 @@ export class Board extends EventTarget {
       this.uses[i] += 1;
       if (now - this.flashedAt[i] > REFLASH_MS) this.flashedAt[i] = now;
     }
+    if (used.length > 0) {
+      // Uses within a tenth of a second are counted once here, and each for itself by the engine.
+      clearTimeout(this.#rest);
+      this.#rest = setTimeout(() => this.load(), REST_MS);
+    }
     this.dispatchEvent(new Event('change'));
   }
 
@@ -127,19 +135,17 @@ export class Board extends EventTarget {
 
   // {counts: {F: 3, …}, device: {full: 1, …}, uses, bytes} of a row.
   row(row) {
-    const counts = {};
-    const device = {};
+    const host = new Uint32Array(16);
+    const there = new Uint32Array(16);
     let uses = 0;
-    let bytes = 0;
     for (let i = row * this.experts; i < (row + 1) * this.experts; i += 1) {
-      const host = this.hostOf(i);
-      const there = this.deviceOf(i);
-      counts[host] = (counts[host] ?? 0) + 1;
-      if (there !== 'none') device[there] = (device[there] ?? 0) + 1;
+      host[this.state[i] & 15] += 1;
+      there[this.state[i] >> 4] += 1;
       uses += this.uses[i];
-      const size = this.bytesOfExpert(i);
-      bytes += size.host + size.device;
     }
-    return { counts, device, uses, bytes };
+    const counts = Object.fromEntries(HOST.map((name, state) => [name, host[state]]));
+    const device = Object.fromEntries(DEVICE.map((name, state) => [name, there[state]]).slice(1));
+    const sum = (numbers, sizes) => Object.entries(numbers).reduce((all, [name, number]) => all + number * (sizes?.[name] ?? 0), 0);
+    return { counts, device, uses, bytes: sum(counts, this.bytesOf) + sum(device, this.bytesOf.device) };
   }
 }

@@ -46,7 +46,7 @@ export class Composer {
     if (this.context.hidden) return;
     this.meter.show(used / all);
     this.meter.node.classList.toggle('nearly', used > 0.9 * all);
-    this.used.textContent = `${whole(used)} of ${whole(all)} tokens of context`;
+    this.used.textContent = `Context: ${whole(used)} of ${whole(all)}`;
   }
 
   #act() {

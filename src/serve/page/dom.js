@@ -11,7 +11,10 @@ export function el(name, attributes = {}, ...children) {
     else if (PROPERTIES.has(key)) node[key] = value;
     else node.setAttribute(key, value === true ? '' : value);
   }
-  node.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  for (const child of children) {
+    if (Array.isArray(child)) node.append(...child.filter((inner) => inner !== null && inner !== false));
+    else if (child !== null && child !== undefined && child !== false) node.append(child);
+  }
   return node;
 }
 
@@ -91,12 +94,13 @@ export async function copy(text) {
 
 // A copy button that says for a moment that it has copied.
 export function copyButton(label, textOf, attributes = {}) {
-  const face = el('span', {}, attributes.short ?? 'Copy');
-  const node = el('button', { type: 'button', 'aria-label': label, title: label, class: attributes.class }, icon('copy'), face);
-  node.addEventListener('click', async () => {
-    await copy(textOf());
-    face.textContent = 'Copied';
-    setTimeout(() => { face.textContent = attributes.short ?? 'Copy'; }, 1500);
-  });
-  return node;
+  const face = el('span', {}, 'Copy');
+  return el('button', { type: 'button', 'aria-label': label, title: label, onclick: () => copyFrom(face, textOf()), ...attributes }, icon('copy'), face);
+}
+
+// Copies `text`; `face` says so for a moment.
+export async function copyFrom(face, text) {
+  await copy(text);
+  face.textContent = 'Copied';
+  setTimeout(() => { face.textContent = 'Copy'; }, 1500);
 }

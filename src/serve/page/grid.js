@@ -144,8 +144,9 @@ export class Grid {
 
   // Pixels of a cell: a body, around it a frame where there is a device, and the gap to the next cells.
   #draw(state, level, flash, pitch) {
-    const edge = this.#board.tiers.includes('device') ? (pitch >= 9 ? 2 : 1) : 0;
-    const gap = pitch >= 12 ? 2 : 1;
+    const withDevice = this.#board.tiers.includes('device');
+    const edge = withDevice ? (pitch >= 14 ? 2 : 1) : 0;
+    const gap = pitch >= 12 && !withDevice ? 2 : 1;
     const outer = pitch - gap;
     const size = outer - 2 * edge;
     const fill = this.#palette.fill(state & 15, level, flash);

@@ -276,6 +276,9 @@ function flat(token) {
   return text;
 }
 
+const NOTHING = /^[^\\`*_~[\]!<&\nhH]*$/;
+
 export function inline(text) {
+  if (NOTHING.test(text)) return [text];
   return nodes(emphasis(tokens(text)), 0);
 }

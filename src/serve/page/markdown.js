@@ -1,7 +1,7 @@
 // Markdown to DOM nodes. HTML and images stay text; links go to http, https and mailto alone. Time grows linearly with the
 // text, whatever it is: nesting is bounded, and no search is repeated.
 
-import { el, copyButton } from './dom.js';
+import { el, copyFrom } from './dom.js';
 import { inline } from './inline.js';
 
 const MOST_DEPTH = 12;  // of lists and quotes in each other; what is deeper is a paragraph
@@ -228,15 +228,36 @@ function build(block, tight = false) {
   }
 }
 
+// Blocks are copies of one, and one listener serves all: a text can have thousands.
+const CODE = el('div', { class: 'code' },
+  el('div', { class: 'code-head' }, el('span'), el('button', { type: 'button', class: 'quiet', 'aria-label': 'Copy the code' }, 'Copy')),
+  el('pre', { tabindex: '0', role: 'region' }, el('code')));
+
+document.addEventListener('click', ({ target }) => {
+  const button = target.closest?.('.code-head button');
+  if (button) copyFrom(button, button.closest('.code').querySelector('code').textContent);
+});
+
 function codeBlock({ language, text }) {
-  return el('div', { class: 'code' },
-    el('div', { class: 'code-head' }, el('span', {}, language || 'text'), copyButton('Copy the code', () => text, { class: 'quiet' })),
-    el('pre', { tabindex: '0', role: 'region', 'aria-label': `Code${language ? `, ${language}` : ''}` }, el('code', {}, text)));
+  const node = CODE.cloneNode(true);
+  const [head, pre] = node.children;
+  head.firstChild.textContent = language || 'text';
+  pre.setAttribute('aria-label', language ? `Code, ${language}` : 'Code');
+  pre.firstChild.textContent = text;
+  return node;
 }
 
 function tableNode({ sides, head, rows }) {
-  const row = (tag, texts) => el('tr', {}, ...sides.map((side, column) =>
-    el(tag, { class: side || null, scope: tag === 'th' ? 'col' : null }, ...inline(texts[column] ?? ''))));
+  const row = (tag, texts) => {
+    const made = document.createElement('tr');
+    sides.forEach((side, column) => {
+      const cell = made.appendChild(document.createElement(tag));
+      if (side !== '') cell.className = side;
+      if (tag === 'th') cell.scope = 'col';
+      cell.append(...inline(texts[column] ?? ''));
+    });
+    return made;
+  };
   return el('div', { class: 'table', tabindex: '0', role: 'region', 'aria-label': 'Table' },
     el('table', {}, el('thead', {}, row('th', head)), el('tbody', {}, ...rows.map((texts) => row('td', texts)))));
 }
