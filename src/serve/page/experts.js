@@ -99,6 +99,7 @@ export class Experts {
 
   #layout() {
     if (!this.#visible || this.#board.layers === 0) return;
+    this.shown.classList.toggle('broad', this.#board.experts > 150);  // the table then stands below
     this.#grid.layout(this.wrap.clientWidth);
     this.axes.textContent = this.#grid.transposed ? 'Each column is a layer, each row an expert.' : 'Each row is a layer, each column an expert.';
     this.canvas.dataset.pitch = this.#grid.pitch;

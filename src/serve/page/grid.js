@@ -6,6 +6,7 @@ import { LEVELS, Palette } from './palette.js';
 const LEAST_CELL = 5;       // CSS pixels with the gap; what does not fit then scrolls
 const MOST_CELL = 26;
 const FLASH_MS = [140, 320];  // full, then fading
+const STEP = (LEVELS - 1) / 255;
 
 // Which part of a cell a state fills. F: all. Its two parts: S the left half, E the right one, C both with a gap between; slices
 // lie above each other: msb the upper half, msb+lsb both with a gap. M: an outline where there is room, else a dot.
@@ -34,7 +35,7 @@ export class Grid {
   #canvas;
   #context;
   #palette = null;
-  #sprites = new Map();
+  #sprites = [];  // by state, level of heat and flash
   #image = null;
   #pixels = null;
   #drawn = new Uint32Array(0);
@@ -71,7 +72,7 @@ export class Grid {
   recolour() {
     if (this.#image === null) return;
     this.#palette = new Palette();
-    this.#sprites.clear();
+    this.#sprites = [];
     this.#drawn = new Uint32Array(this.#board.state.length).fill(0xffffffff);
     this.#pixels.fill(this.#palette.ground);
     this.paint(performance.now());
@@ -81,20 +82,29 @@ export class Grid {
   paint(now) {
     const { state, heat, flashedAt } = this.#board;
     if (this.#image === null || this.#drawn.length !== state.length) return 0;
+    const drawn = this.#drawn;
+    const pixels = this.#pixels;
+    const { width } = this.#canvas;
+    const { pitch } = this;
+    // Flashes that began later are full, fading; none where motion is unwanted.
+    const full = this.#still.matches ? Infinity : now - FLASH_MS[0];
+    const fading = this.#still.matches ? Infinity : now - FLASH_MS[1];
     let changed = 0;
     let top = this.rows;
     let bottom = -1;
-    for (let i = 0; i < state.length; i += 1) {
-      const since = now - flashedAt[i];
-      const flash = this.#still.matches || since > FLASH_MS[1] ? 0 : since > FLASH_MS[0] ? 1 : 2;
-      const level = Math.min(LEVELS - 1, Math.round((heat[i] * (LEVELS - 1)) / 255));
-      const look = state[i] | (level << 8) | (flash << 12);
-      if (look === this.#drawn[i]) continue;
-      this.#drawn[i] = look;
+    for (let i = 0; i < drawn.length; i += 1) {
+      const flash = flashedAt[i] < fading ? 0 : flashedAt[i] < full ? 1 : 2;
+      const look = state[i] | ((heat[i] * STEP + 0.5) << 8) | (flash << 12);
+      if (look === drawn[i]) continue;
+      drawn[i] = look;
       const [column, row] = this.#place(i);
-      this.#copy(this.#sprite(look), column * this.pitch, row * this.pitch);
-      top = Math.min(top, row);
-      bottom = Math.max(bottom, row);
+      const sprite = this.#sprites[look] ?? this.#sprite(look);
+      let to = row * pitch * width + column * pitch;
+      for (let from = 0; from < sprite.length; from += pitch, to += width) {
+        for (let x = 0; x < pitch; x += 1) pixels[to + x] = sprite[from + x];
+      }
+      if (row < top) top = row;
+      if (row > bottom) bottom = row;
       changed += 1;
     }
     if (changed > 0) {
@@ -134,12 +144,8 @@ export class Grid {
   }
 
   #sprite(look) {
-    let sprite = this.#sprites.get(look);
-    if (sprite === undefined) {
-      sprite = this.#draw(look & 255, (look >> 8) & 15, look >> 12, this.pitch);
-      this.#sprites.set(look, sprite);
-    }
-    return sprite;
+    this.#sprites[look] = this.#draw(look & 255, (look >> 8) & 15, look >> 12, this.pitch);
+    return this.#sprites[look];
   }
 
   // Pixels of a cell: a body, around it a frame where there is a device, and the gap to the next cells.
@@ -163,12 +169,5 @@ export class Grid {
       }
     }
     return pixels;
-  }
-
-  #copy(sprite, left, top) {
-    const width = this.#canvas.width;
-    for (let y = 0; y < this.pitch; y += 1) {
-      this.#pixels.set(sprite.subarray(y * this.pitch, (y + 1) * this.pitch), (top + y) * width + left);
-    }
   }
 }

@@ -239,6 +239,7 @@ document.addEventListener('click', ({ target }) => {
 });
 
 function codeBlock({ language, text }) {
+  if (text === '') return el('div', { class: 'code' }, el('pre'));  // nothing to copy, or nothing yet
   const node = CODE.cloneNode(true);
   const [head, pre] = node.children;
   head.firstChild.textContent = language || 'text';
