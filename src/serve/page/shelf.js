@@ -1,0 +1,72 @@
+// Conversations in localStorage, one entry each, and as a file to keep or to move.
+
+import { Conversation, newId } from './conversation.js';
+
+const PREFIX = 'sluice.conversation.';
+const FORMAT = 'sluice-conversations';
+
+// {id, title, updated} of all conversations, newest first.
+export function listConversations() {
+  const found = [];
+  for (let i = 0; i < localStorage.length; i += 1) {
+    const key = localStorage.key(i);
+    if (!key.startsWith(PREFIX)) continue;
+    const read = loadConversation(key.slice(PREFIX.length));
+    if (read !== null) found.push({ id: read.id, title: read.title, updated: read.updated });
+  }
+  return found.sort((a, b) => b.updated - a.updated);
+}
+
+export function loadConversation(id) {
+  try {
+    const text = localStorage.getItem(PREFIX + id);
+    return text === null ? null : Conversation.from(JSON.parse(text));
+  } catch {
+    return null;  // an entry that others have garbled
+  }
+}
+
+// False if the browser has no room left.
+export function saveConversation(conversation) {
+  try {
+    localStorage.setItem(PREFIX + conversation.id, JSON.stringify(conversation));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+export function removeConversation(id) {
+  localStorage.removeItem(PREFIX + id);
+}
+
+export function exportConversations() {
+  const conversations = listConversations().map(({ id }) => loadConversation(id));
+  return JSON.stringify({ format: FORMAT, version: 1, conversations }, null, 1);
+}
+
+// The number of conversations that were read. One that is here already, and differs, gets a new id beside it.
+export function importConversations(text) {
+  let json;
+  try {
+    json = JSON.parse(text);
+  } catch {
+    throw new Error('The file is not JSON.');
+  }
+  if (json?.format !== FORMAT || !Array.isArray(json.conversations)) {
+    throw new Error(`The file is not an export of this page: its "format" should be "${FORMAT}".`);
+  }
+  const read = json.conversations.map((entry, i) => {
+    try {
+      return Conversation.from(entry);
+    } catch (error) {
+      throw new Error(`Conversation ${i + 1} of the file cannot be read: ${error.message}.`);
+    }
+  });
+  for (const conversation of read) {
+    const here = localStorage.getItem(PREFIX + conversation.id);
+    if (here !== null && here !== JSON.stringify(conversation)) conversation.id = newId();
+    if (!saveConversation(conversation)) throw new Error('The browser has no room left for these conversations.');
+  }
+  return read.length;
+}
