@@ -10,7 +10,9 @@ INSTALL_PACKAGES = tools/install-packages.sh
 RELEASE = build/release
 configure = mkdir -p build && { cmake $(1) >build/configure.log || { cat build/configure.log; exit 1; }; }
 
-.PHONY: build demo test bench asan tsan fuzz format lint install clean help
+SOAK_SECONDS ?= 1200
+
+.PHONY: build demo test bench soak asan tsan fuzz format lint install clean help
 
 build: packages-build $(RELEASE)/build.ninja
 	@tools/build.sh $(RELEASE) $(JOBS) sluice
@@ -36,6 +38,10 @@ $(RELEASE)/build.ninja: | packages-build
 	@$(call configure,--preset release -DSLUICE_TESTS=OFF -DSLUICE_BENCH=OFF -DSLUICE_UNITY=ON)
 BENCH_AT_FIRST = $(if $(wildcard $(RELEASE)/build.ninja),,-DSLUICE_BENCH=OFF)
 TESTS_AT_FIRST = $(if $(wildcard $(RELEASE)/build.ninja),,-DSLUICE_TESTS=OFF)
+
+# A server under load and misuse, 20 minutes or 10,000 requests.
+soak: build packages-bench
+	@tools/soak.py build/sluice --seconds $(SOAK_SECONDS)
 
 asan: packages-test
 	@$(call configure,--preset asan -DSLUICE_BENCH=OFF)

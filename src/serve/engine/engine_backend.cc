@@ -201,10 +201,7 @@ std::variant<RequestId, Refusal> EngineBackend::submit(std::vector<TextRequest> 
   if (!ready) return Refusal{.reason = Refusal::Reason::kLoading};
   const std::size_t context = ready->served->context;
   for (const TextRequest& sequence : sequences) {
-    // The last token of an answer needs no place.
-    const std::size_t places =
-        sequence.prompt.size() + std::max<std::size_t>(sequence.max_tokens.value_or(1), 1) - 1;
-    if (places > context)
+    if (sequence.prompt.size() + sequence.max_tokens.value_or(0) > context)
       return Refusal{
           .reason = Refusal::Reason::kTooLong, .prompt_tokens = sequence.prompt.size(), .context = context};
   }
