@@ -1,7 +1,6 @@
 // One request to a Batcher, and what comes back of it.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -10,6 +9,7 @@
 
 #include "base/error.h"
 #include "engine/generate.h"
+#include "engine/session/logprobs.h"
 #include "engine/session/sampler.h"
 #include "tokenizer/text/token_id.h"
 
@@ -26,14 +26,8 @@ struct BatchRequest {
   bool cache_prompt = true;              // false: neither finds an earlier prefix nor leaves one
   // Log-probabilities of the answer's tokens are wanted, with so many of the likeliest beside each.
   std::optional<std::size_t> logprobs;
-  bool prompt_logprobs = false;  // … and of the prompt's tokens but the first; REQUIRES: logprobs
-};
-
-// Natural logarithm of the softmax over the model's own logits, before anything acts on them; in double, summed
-// in ascending id.
-struct TokenLogprob {
-  tokenizer::TokenId id = 0;
-  double logprob = 0;
+  // … and of the prompt's tokens but the first: all of it is computed then. REQUIRES: logprobs, no encoder
+  bool prompt_logprobs = false;
 };
 
 struct BatchToken {
@@ -46,21 +40,23 @@ struct BatchToken {
 // Of one request; milliseconds of the monotonic clock.
 struct RequestStatistics {
   std::size_t prompt = 0, cached = 0, generated = 0;  // tokens; cached: of the prompt, found
-  double queue_ms = 0;                                // from submission to admission
-  double prompt_ms = 0;                               // from admission to the first token
+  double queue_ms = 0;                                // from submission until its prompt is begun
+  double prompt_ms = 0;                               // from there to the first token
   double generated_ms = 0;                            // from the first token to the last
   double stalled_ms = 0;                              // without room; contained in the two
   std::uint64_t passes = 0, companions = 0;  // passes that fed it; sequences of these, itself included
   std::uint64_t accesses = 0, hits = 0, misses = 0;  // experts of its passes' events
   std::uint64_t demand = 0;                          // its own distinct experts, summed over events
-  double bytes_read = 0;  // its share: a read counts in equal parts for those whose tokens need the expert
+  // Its share: a read, on demand or ahead, counts in equal parts for those whose tokens use the expert; for all
+  // of the pass where no token does. What was read ahead in vain is nobody's.
+  double bytes_read = 0;
 };
 
 // How a request ended. kInterrupted: cancelled. With an error there is no reason.
 struct BatchEnd {
   StopReason reason = StopReason::kLength;
-  std::optional<Error> error;
-  RequestStatistics statistics;
+  std::optional<Error> error = {};
+  RequestStatistics statistics = {};
 };
 
 // Gets what comes of one request, on the thread that advances the batcher; must not wait, and must not call the
@@ -68,7 +64,7 @@ struct BatchEnd {
 class BatchClient {
  public:
   virtual ~BatchClient() = default;
-  virtual void on_admitted(std::size_t /*cached*/) {}
+  virtual void on_admitted(std::size_t /*cached*/) {}  // its prompt is begun; of it so many tokens were found
   virtual void on_prefill(std::size_t /*done*/, std::size_t /*total*/) {
   }  // tokens of the prompt, cached ones too
   virtual void on_prompt_token(const BatchToken& /*token*/) {

@@ -17,6 +17,8 @@ class Engine;  // engine/engine.h
 struct BatchRules {
   std::size_t parallel = 1;   // sequences that run; at most plan().sequences
   double decode_share = 0.5;  // of the time beside an open prompt pass that running answers get: 0 … 1
+  // Positions that an answer without a limit reserves at a time.
+  std::size_t stretch = 512;
   std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
 };
 

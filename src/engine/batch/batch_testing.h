@@ -1,0 +1,187 @@
+// What the tests of a Batcher share: a client that keeps what it is told, a clock that they turn, a reader that
+// fails when told to, and what a request gets when it is alone.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/files/disk.h"
+#include "base/hash.h"
+#include "engine/batch/batcher.h"
+#include "engine/engine.h"
+#include "engine/generate.h"
+#include "engine/run_report.h"
+#include "engine/session/prefix_cache.h"
+#include "model/architecture.h"
+#include "store/source/open_checkpoint.h"
+
+namespace sluice::engine {
+
+inline std::uint64_t batch_seed() {
+  const char* const given = std::getenv("SLUICE_TEST_SEED");
+  return given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device()();
+}
+
+inline std::uint64_t hash_of(std::span<const float> logits) { return xxh3(std::as_bytes(logits)); }
+
+// Keeps all that it is told.
+class KeepingClient final : public BatchClient {
+ public:
+  std::size_t stop_after = SIZE_MAX;         // tokens
+  std::function<void()> at_token = nullptr;  // called with each token
+
+  std::vector<tokenizer::TokenId> tokens;
+  std::vector<std::uint64_t> logits;                   // hashes
+  std::vector<std::vector<TokenLogprob>> best;         // of each token, itself first
+  std::vector<std::vector<TokenLogprob>> prompt_best;  // likewise, from the prompt's second token on
+  std::vector<std::size_t> prefilled;
+  std::optional<std::size_t> cached;
+  int ends = 0;
+  std::optional<BatchEnd> end;
+
+  void on_admitted(std::size_t found) override {
+    EXPECT_FALSE(cached || end);
+    cached = found;
+  }
+  void on_prefill(std::size_t done, std::size_t total) override {
+    EXPECT_TRUE(cached && !end && done > (prefilled.empty() ? 0 : prefilled.back()) && done <= total);
+    prefilled.push_back(done);
+  }
+  void on_prompt_token(const BatchToken& token) override {
+    EXPECT_TRUE(cached && !end);
+    prompt_best.push_back(listed(token));
+  }
+  void on_logits(std::span<const float> row) override {
+    EXPECT_EQ(logits.size(), tokens.size());
+    logits.push_back(hash_of(row));
+  }
+  bool on_token(const BatchToken& token) override {
+    EXPECT_TRUE(cached && !end);
+    tokens.push_back(token.id);
+    best.push_back(listed(token));
+    if (at_token) at_token();
+    return tokens.size() < stop_after;
+  }
+  void on_end(const BatchEnd& told) override {
+    ends += 1;
+    end = told;
+  }
+
+ private:
+  static std::vector<TokenLogprob> listed(const BatchToken& token) {
+    std::vector<TokenLogprob> all = {{token.id, token.logprob}};
+    all.insert(all.end(), token.top.begin(), token.top.end());
+    return all;
+  }
+};
+
+// Moves on by `tick` whenever it is read.
+struct TurnedClock {
+  std::chrono::nanoseconds tick{1000};
+  std::chrono::steady_clock::time_point time{};
+  std::function<std::chrono::steady_clock::time_point()> function() {
+    return [this] { return time += tick; };
+  }
+};
+
+// Reads that fail.
+struct Faults {
+  std::function<bool()> fails = nullptr;  // asked for each read; null: none fails
+  std::uint64_t reads = 0, failed = 0;
+
+  void put_into(EngineOptions& options) {
+    options.fetch.wrap_reader = [this](std::unique_ptr<DiskReader> inner) {
+      return make_faulty_reader(std::move(inner), [this](const DiskRead&) {
+        ++reads;
+        if (!fails || !fails()) return 0;
+        ++failed;
+        return EIO;
+      });
+    };
+  }
+};
+
+inline EngineOptions batch_options(std::size_t parallel, std::size_t chunk) {
+  EngineOptions options;
+  options.memory = 256 * kMiB;
+  options.threads = 2;
+  options.positions = 160;
+  options.encoder_positions = 64;  // ignored by a decoder alone
+  options.sequences = parallel;
+  options.suspended_passes = 1;
+  options.draws = true;
+  options.chunk = chunk;
+  options.cache = "lru";
+  options.prefetch = "none";
+  options.scheduler = "fifo";
+  options.fetch.io = fetch::IoMode::kBuffered;
+  return options;
+}
+
+// A model, and an engine for it.
+struct BatchModel {
+  explicit BatchModel(const std::string& path)
+      : checkpoint(store::open_checkpoint(path)), model(model::describe_model(*checkpoint)) {}
+
+  std::unique_ptr<Engine> engine(const EngineOptions& options, std::size_t logit_rows = 3) const {
+    return std::make_unique<Engine>(*checkpoint, model, resolve(options, *checkpoint, model), logit_rows);
+  }
+  // Bytes of a cache that holds so large a share of the experts.
+  Bytes cache_bytes(double share) const {
+    const auto any = engine(batch_options(1, 16));
+    const auto all = static_cast<double>(model.experts.size() * any->report().expert_memory_bytes());
+    return static_cast<Bytes>(all * share);
+  }
+
+  std::unique_ptr<store::Checkpoint> checkpoint;
+  model::Model model;
+};
+
+// What a request gets alone: the tokens of generate(), and the logits that their prefixes have.
+struct AloneAnswer {
+  std::vector<tokenizer::TokenId> tokens;
+  std::vector<std::uint64_t> logits = {};
+  std::vector<std::vector<float>> rows =
+      {};  // all logits: behind each token of the prompt, then of the answer
+  StopReason reason = StopReason::kLength;
+};
+
+inline AloneAnswer answer_alone(Engine& engine, const BatchRequest& request) {
+  GenerateRequest one;
+  one.prompt = request.prompt;
+  one.max_tokens = request.max_tokens.value_or(100000);
+  one.sampler = request.sampler;
+  one.ignore_eos = request.ignore_eos;
+  one.ends = request.ends;
+  const GenerateResult result = generate(engine, nullptr, one);
+  AloneAnswer answer{.tokens = result.tokens, .reason = result.reason};
+  const bool encoder = engine.model().config.has_encoder();
+  std::vector<tokenizer::TokenId> fed =
+      encoder ? std::vector{engine.model().config.decoder_start} : request.prompt;
+  const std::size_t begins = fed.size();
+  if (!result.tokens.empty()) fed.insert(fed.end(), result.tokens.begin(), result.tokens.end() - 1);
+  const auto sequence = engine.new_sequence();
+  if (encoder) engine.encode(*sequence, request.prompt);
+  const LogitSink sink{
+      [](std::size_t) { return true; },
+      [&](std::size_t, std::span<const float> row) { answer.rows.emplace_back(row.begin(), row.end()); }};
+  engine.prefill(*sequence, std::span(fed).first(begins), sink);
+  for (std::size_t i = begins; i < fed.size(); ++i) engine.decode(*sequence, fed[i], sink);
+  for (std::size_t i = begins - 1; i < answer.rows.size() && !result.tokens.empty(); ++i)
+    answer.logits.push_back(hash_of(answer.rows[i]));
+  return answer;
+}
+
+}  // namespace sluice::engine

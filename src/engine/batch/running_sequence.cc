@@ -1,0 +1,143 @@
+#include "engine/batch/running_sequence.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace sluice::engine {
+namespace {
+
+double milliseconds(std::chrono::steady_clock::duration time) {
+  return std::chrono::duration<double, std::milli>(time).count();
+}
+
+}  // namespace
+
+RunningSequence::RunningSequence(QueuedRequest queued, std::vector<tokenizer::TokenId> first,
+                                 std::size_t context, const std::vector<tokenizer::TokenId>& ends,
+                                 std::unique_ptr<Sequence> sequence)
+    : queued_(std::move(queued)),
+      tokens_(std::move(first)),
+      begins_(tokens_.size()),
+      context_(context),
+      ends_(ends),
+      sequence_(std::move(sequence)),
+      sampler_(queued_.request.sampler) {
+  statistics_.prompt = queued_.request.prompt.size();
+}
+
+std::span<const tokenizer::TokenId> RunningSequence::lacking() const {
+  return std::span(tokens_).subspan(sequence_->length());
+}
+
+void RunningSequence::replace(std::unique_ptr<Sequence> sequence) {
+  SLUICE_CHECK(!begun_);
+  sequence_ = std::move(sequence);
+}
+
+void RunningSequence::begin(BatchTime now) {
+  if (std::exchange(begun_, true)) return;
+  begun_at_ = now;
+  statistics_.queue_ms = milliseconds(now - queued_.submitted);
+  statistics_.cached = sequence_->length();
+  client().on_admitted(statistics_.cached);
+}
+
+void RunningSequence::stall(BatchTime now) {
+  state_ = RunState::kStalled;
+  stalled_at_ = now;
+}
+
+void RunningSequence::go_on(BatchTime now) {
+  state_ = RunState::kDecode;
+  statistics_.stalled_ms += milliseconds(now - stalled_at_);
+}
+
+bool RunningSequence::wants(std::size_t place) const {
+  if (state_ == RunState::kEnded) return false;
+  if (place + 1 < begins_) return queued_.request.prompt_logprobs && place >= prompt_told_ - 1;
+  return place + 1 == tokens_.size() && !drawn_ && queued_.request.max_tokens != 0;
+}
+
+void RunningSequence::take(std::size_t place, std::span<const float> logits,
+                           std::span<Candidate> candidates) {
+  try {
+    if (place + 1 < begins_)
+      take_prompt_token(place, logits);
+    else
+      draw(logits, candidates);
+  } catch (const Error& error) {  // of its logits: others go on
+    error_ = error;
+  }
+}
+
+void RunningSequence::take_prompt_token(std::size_t place, std::span<const float> logits) {
+  const tokenizer::TokenId token = tokens_[place + 1];
+  const double logprob = token_logprob(logits, token, *queued_.request.logprobs, best_);
+  prompt_told_ = place + 2;
+  client().on_prompt_token({.id = token, .logprob = logprob, .top = best_});
+}
+
+void RunningSequence::draw(std::span<const float> logits, std::span<Candidate> candidates) {
+  client().on_logits(logits);
+  const tokenizer::TokenId token = sampler_.next(logits, tokens_, begins_, candidates);
+  const std::optional<std::size_t> logprobs = queued_.request.logprobs;
+  drawn_ = {token, logprobs ? token_logprob(logits, token, *logprobs, best_) : 0};
+}
+
+void RunningSequence::end_pass(std::size_t companions, BatchTime now) {
+  statistics_.passes += 1;
+  statistics_.companions += companions;
+  if (state_ == RunState::kEnded) return;
+  if (error_) return fail(*error_, now);
+  if (state_ == RunState::kPrefill) {
+    client().on_prefill(statistics_.prompt - (begins_ - sequence_->length()), statistics_.prompt);
+    if (sequence_->length() < begins_) return;
+    state_ = RunState::kDecode;
+  }
+  if (drawn_) return accept(now);
+  end(StopReason::kLength, now);  // nothing was to be drawn
+}
+
+bool RunningSequence::ends_answer(tokenizer::TokenId token) const {
+  const auto has = [&](const std::vector<tokenizer::TokenId>& all) {
+    return std::ranges::find(all, token) != all.end();
+  };
+  return !queued_.request.ignore_eos && (has(ends_) || has(queued_.request.ends));
+}
+
+void RunningSequence::accept(BatchTime now) {
+  const Drawn drawn = *std::exchange(drawn_, std::nullopt);
+  tokens_.push_back(drawn.id);
+  if (statistics_.generated++ == 0) first_at_ = now;
+  last_at_ = now;
+  const bool ends = ends_answer(drawn.id);
+  const bool more = client().on_token({.id = drawn.id, .ends = ends, .logprob = drawn.logprob, .top = best_});
+  if (ends) return end(StopReason::kEos, now);
+  if (!more) return end(StopReason::kStopString, now);
+  if (statistics_.generated == queued_.request.max_tokens) return end(StopReason::kLength, now);
+  // The last token, which fills the context, needs no pass of its own.
+  if (tokens_.size() - 1 == context_) end(StopReason::kContext, now);
+}
+
+void RunningSequence::end(StopReason reason, BatchTime now) { close({.reason = reason}, now); }
+
+void RunningSequence::fail(const Error& error, BatchTime now) { close({.error = error}, now); }
+
+void RunningSequence::close(const BatchEnd& end, BatchTime now) {
+  SLUICE_CHECK(state_ != RunState::kEnded, "a request ends twice");
+  if (state_ == RunState::kStalled) go_on(now);
+  state_ = RunState::kEnded;
+  if (statistics_.generated != 0) {
+    statistics_.prompt_ms = milliseconds(first_at_ - begun_at_);
+    statistics_.generated_ms = milliseconds(last_at_ - first_at_);
+  } else if (begun_) {
+    statistics_.prompt_ms = milliseconds(now - begun_at_);
+  } else {
+    statistics_.queue_ms = milliseconds(now - queued_.submitted);
+  }
+  BatchEnd told = end;
+  told.statistics = statistics_;
+  client().on_end(told);
+}
+
+}  // namespace sluice::engine
