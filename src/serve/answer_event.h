@@ -32,7 +32,8 @@ struct Admitted {
 
 struct PrefillProgress {
   std::size_t done = 0, total = 0;  // tokens of the prompt, cached ones too
-  double time_ms = 0;               // since admission
+  std::size_t cached = 0;
+  double time_ms = 0;  // since admission
 };
 
 // Tokens of the prompt from the second one on, if the request asks for them.

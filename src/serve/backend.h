@@ -86,7 +86,8 @@ struct ExpertBoard {
   std::vector<std::uint8_t> state;
   std::vector<std::uint8_t> heat;   // decayed use
   std::vector<std::uint32_t> uses;  // counts that only grow, so that a difference says what was used
-  std::vector<std::pair<std::string, std::uint64_t>> expert_bytes;  // by part: {"full", 9437184}
+  // Bytes of an expert in memory, by its state: {"F", 9437184}; of devices {"full", 9437184}.
+  std::vector<std::pair<std::string, std::uint64_t>> expert_bytes, device_bytes;
 };
 
 // A place for a sequence, or a request that waits for one.
@@ -94,6 +95,7 @@ struct SlotState {
   enum class Kind { kIdle, kQueued, kPrefill, kDecode, kStalled };
   std::size_t id = 0;
   RequestId task = 0;
+  std::size_t sequence = 0;  // of the request
   Kind kind = Kind::kIdle;
   std::size_t prompt = 0, prefilled = 0, cached = 0, decoded = 0;
   std::optional<std::size_t> max_tokens;
@@ -129,7 +131,8 @@ class Backend {
   virtual std::string plan_json()
       const = 0;  // one object: `plan --json` of the running engine, and what is used
   virtual std::string stats_json() const = 0;  // one object, for the page
-  // Adds its values to a page of metrics; names and labels are those of metric_table.cc.
+  // Adds its values to a page of metrics; names and labels are those of metric_table.cc. What ServiceMetrics
+  // (serve/wire) and the process tell is left out.
   virtual void collect(MetricSet& metrics) const = 0;
 };
 

@@ -1,0 +1,40 @@
+#include <utility>
+
+#include "serve/http/request_id.h"
+#include "serve/wire/answering.h"
+#include "serve/wire/chat_answer.h"
+#include "serve/wire/chat_body.h"
+#include "serve/wire/endpoints.h"
+#include "serve/wire/request_model.h"
+#include "serve/wire/sampling_fields.h"
+
+namespace sluice::serve {
+
+void answer_chat(const Call& call) {
+  const std::shared_ptr<const Served> served = need_served(call.service);
+  const BodyValue body = read_body(call.request().body);
+  const Fields fields(body, {});
+  const ChatBody chat = read_chat(fields);
+  const std::string model = answered_model(chat.model, call.service);
+  TextRequest request;
+  request.sampling = read_sampling(fields, *served);
+  PreparedPrompt prompt = prepare_prompt(chat.chat, *served, call.service);
+  check_length(prompt.ids.size(), chat.max_tokens, *served, "messages");
+  if (call.service.options.log_text) call.service.options.log_text(call.request().id, "prompt", prompt.text);
+  request.prompt = std::move(prompt.ids);
+  request.parsing = std::move(prompt.parsing);
+  request.max_tokens = chat.max_tokens;
+  request.stops = chat.stops;
+  request.cache_prompt = chat.cache_prompt;
+  request.logprobs = chat.logprobs;
+  request.progress = chat.return_progress;
+  std::vector<TextRequest> sequences(chat.n, request);
+  for (std::size_t i = 0; i < chat.n; ++i) sequences[i].sampling.seed += i;
+  const ChatAnswerOptions options{chat.n, chat.stream, chat.include_usage, chat.return_progress,
+                                  chat.logprobs.has_value()};
+  AnswerHead head{http::random_name("chatcmpl-", 16), model, now_seconds()};
+  Answering::start(call, std::move(sequences),
+                   std::make_unique<ChatAnswer>(std::move(head), options, served));
+}
+
+}  // namespace sluice::serve
