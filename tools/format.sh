@@ -3,7 +3,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-sources() { find apps bench src tests \( -name '*.h' -o -name '*.cc' -o -name '*.cu' \) -type f -print0; }
+sources() { find apps bench src tests \( -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -name '*.js' \) -type f -print0; }
 
 case "${1:-}" in
   "") sources | xargs -0 -r clang-format -i --style=file ;;

@@ -299,9 +299,16 @@ class Handler(BaseHTTPRequestHandler):
         elif path.startswith("/ui/"):
             self.page(path[4:])
         elif path in ("/health", "/v1/health"):
-            self.answer(200, {"status": "ok"})
+            progress = (time.monotonic() - world.started) / max(flags.loading, 1e-9)
+            if progress >= 1:
+                self.answer(200, {"status": "ok"})
+            else:
+                self.answer(503, {"error": {"message": "the model is being loaded", "type": "server_error", "param": None, "code": "loading"},
+                                  "status": "loading", "progress": round(progress, 2)}, Retry_After="1")
         elif not self.allowed():
             pass
+        elif path != "/v1/models" and time.monotonic() - world.started < flags.loading:
+            self.refuse(503, "loading", "the model is being loaded", "server_error", Retry_After="1")
         elif path == "/v1/models":
             entry = {"id": flags.model, "object": "model", "created": 1795440000, "owned_by": "sluice", "type": "model",
                      "display_name": flags.model, "created_at": "2026-11-23T17:20:00Z",
@@ -586,6 +593,7 @@ def parse(arguments=None):
     parser.add_argument("--slices", action="store_true")
     parser.add_argument("--busy", action="store_true", help="experts change also without requests")
     parser.add_argument("--quiet", action="store_true")
+    parser.add_argument("--loading", type=float, default=0, help="seconds until the model is loaded")
     parser.add_argument("--layers", type=int, default=6)
     parser.add_argument("--experts", type=int, default=32)
     parser.add_argument("--pace", type=float, default=0.01, help="seconds a token")

@@ -45,7 +45,7 @@ SERIALISE = """
     if (node.nodeType === 11) return inner();
     const tag = node.tagName.toLowerCase();
     if (node.className === 'code') {
-      return `<pre lang="${node.querySelector('.code-head span').textContent}">${escape(node.querySelector('code').textContent)}</pre>`;
+      return `<pre lang="${node.querySelector('.code-head span')?.textContent}">${escape(node.querySelector('pre').textContent)}</pre>`;
     }
     if (/^h[1-6]$/.test(node.className)) return `<${node.className}>${inner()}</${node.className}>`;
     if (node.className === 'table' || tag === 'thead' || tag === 'tbody') return inner();
@@ -115,6 +115,8 @@ class Mock:
     def answers(self):
         try:
             return urllib.request.urlopen(self.url + "health", timeout=1).status == 200
+        except urllib.error.HTTPError:
+            return True  # it is loading
         except OSError:
             return False
 
@@ -223,7 +225,7 @@ def has_a_policy_that_holds(context):
 
 @mock()
 def is_small(context):
-    names = os.listdir(PAGE)
+    names = [name for name in os.listdir(PAGE) if not name.endswith((".h", ".cc"))]
     size = sum(os.path.getsize(os.path.join(PAGE, name)) for name in names)
     check(size < 200 * 1000, f"{size} bytes")
     for name in names:
@@ -678,7 +680,7 @@ def the_table_has_the_numbers_of_the_snapshot(context):
     states = base64.b64decode(snapshot["state"])
     uses = struct.unpack(f"<{len(states)}I", base64.b64decode(snapshot["uses"]))
     heads = page.locator("#layers thead th").all_inner_texts()
-    equal(heads, ["Layer", "F", "C", "S", "E", "M", "Uses", "In memory"], "columns")
+    equal(heads, ["Layer", "F", "C", "S", "E", "M", "Uses", "Bytes"], "columns")
     rows = page.evaluate("[...document.querySelectorAll('#layers tbody tr')].map((row) => [...row.children].map((cell) => cell.textContent))")
     equal(len(rows), snapshot["layers"], "rows")
     for layer, row in enumerate(rows):
@@ -816,6 +818,27 @@ def the_server_goes_and_comes_back(context):
     page.wait_for_selector(".statistics:not([hidden])")
     page.click(".tabs a[data-view=experts]")
     compare_map(context, page, "light")
+
+
+@mock("--loading", "4")
+def loading_is_shown(context):
+    context.expected = re.compile("503|Failed to load")
+    page = context.page(ready=False)
+    page.wait_for_selector("#state[data-state=loading]")
+    wait_for(page, "/Loading the model, \\d+.%/.test(document.querySelector('h1').textContent)")
+    page.wait_for_selector("#question")
+    ask(page, "table")
+
+
+@mock()
+def a_page_without_storage_works(context):
+    profile = context.profile()
+    profile.add_init_script("for (const name of ['localStorage', 'sessionStorage']) Object.defineProperty(window, name, {get() { throw new DOMException('no', 'SecurityError'); }});")
+    page = context.page(profile=profile)
+    page.fill("#question", "table")
+    page.press("#question", "Enter")
+    page.wait_for_selector(".statistics:not([hidden])")
+    equal(page.locator(".conversations .open").count(), 1, "conversations")
 
 
 @mock()

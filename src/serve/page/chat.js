@@ -1,15 +1,15 @@
 // The chat: the list of conversations, the messages of one, and the answer that is being made.
 
-import { announce, button, el, toast } from './dom.js';
-import { answerStream } from './answer_stream.js';
-import { Composer } from './composer.js';
-import { Conversation } from './conversation.js';
-import { MessageView } from './message_view.js';
-import { chatFields, settings, showSettings } from './settings.js';
-import { exportConversations, importConversations, listConversations, loadConversation, removeConversation, saveConversation }
-  from './shelf.js';
-import { explain } from './server.js';
-import { contextUsed } from './statistics.js';
+import {answerStream} from './answer_stream.js';
+import {Composer} from './composer.js';
+import {Conversation} from './conversation.js';
+import {announce, button, el, toast} from './dom.js';
+import {MessageView} from './message_view.js';
+import {explain} from './server.js';
+import {chatFields, settings, showSettings} from './settings.js';
+import * as shelf from './shelf.js';
+import {contextUsed} from './statistics.js';
+import {keep, lasting} from './storage.js';
 
 const OPEN = 'sluice.open';  // the conversation that is shown
 const SAVE_MS = 1000;
@@ -19,45 +19,61 @@ export class Chat {
   #views = new Map();  // message id → MessageView
   #running = null;     // {conversation, message, controller}
   #model;
-  #stick = true;       // new text scrolls into sight
+  #stick = true;  // new text scrolls into sight
 
   // `model()` gives {id, n_ctx}.
   constructor(place, model) {
     this.#model = model;
-    this.list = el('ul', { class: 'conversations' });
-    const picker = el('input', { type: 'file', accept: 'application/json,.json', hidden: true, 'aria-label': 'File to import', tabIndex: -1 });
+    this.list = el('ul', {class: 'conversations'});
+    const picker = el('input', {
+      type: 'file',
+      accept: 'application/json,.json',
+      hidden: true,
+      'aria-label': 'File to import',
+      tabIndex: -1
+    });
     picker.addEventListener('change', () => this.#import(picker));
-    this.side = el('aside', { class: 'side', 'aria-label': 'Conversations' },
-      button('New conversation', { icon: 'plus', text: true, class: 'wide' }, () => this.open(new Conversation())),
-      el('nav', { 'aria-label': 'Conversations' }, this.list),
-      el('div', { class: 'row side-foot' },
-        button('Export', { icon: 'export', text: true, class: 'quiet' }, () => this.#export()),
-        button('Import', { icon: 'import', text: true, class: 'quiet' }, () => picker.click()), picker));
-    this.log = el('div', { class: 'log', role: 'log', 'aria-live': 'off', 'aria-label': 'Messages', tabindex: '0' });
-    this.column = el('div', { class: 'column' });
+    this.side =
+        el('aside', {class: 'side', 'aria-label': 'Conversations'},
+           button(
+               'New conversation', {icon: 'plus', text: true, class: 'wide'},
+               () => this.open(new Conversation())),
+           el('nav', {'aria-label': 'Conversations'}, this.list),
+           el('div', {class: 'row side-foot'},
+              button('Export', {icon: 'export', text: true, class: 'quiet'}, () => this.#export()),
+              button('Import', {icon: 'import', text: true, class: 'quiet'}, () => picker.click()), picker));
+    this.log =
+        el('div', {class: 'log', role: 'log', 'aria-live': 'off', 'aria-label': 'Messages', tabindex: '0'});
+    this.column = el('div', {class: 'column'});
     this.log.append(this.column);
-    this.down = button('Go to the end', { icon: 'down', class: 'square down', hidden: true }, () => this.#toEnd());
-    this.composer = new Composer({ send: (text) => this.send(text), stop: () => this.stop(), settings: () => showSettings(true) });
-    this.toggle = button('Conversations', { icon: 'list', text: true, class: 'quiet side-toggle', 'aria-expanded': 'false' },
-      () => this.#showSide(!this.side.classList.contains('open')));
-    this.shade = el('div', { class: 'shade', onclick: () => this.#showSide(false) });
-    place.append(this.side, this.shade,
-      el('div', { class: 'talk' }, this.toggle, this.log, this.down, this.composer.node));
+    this.down =
+        button('Go to the end', {icon: 'down', class: 'square down', hidden: true}, () => this.#toEnd());
+    this.composer = new Composer(
+        {send: (text) => this.send(text), stop: () => this.stop(), settings: () => showSettings(true)});
+    this.toggle = button(
+        'Conversations', {icon: 'list', text: true, class: 'quiet side-toggle', 'aria-expanded': 'false'},
+        () => this.#showSide(!this.side.classList.contains('open')));
+    this.shade = el('div', {class: 'shade', onclick: () => this.#showSide(false)});
+    place.append(
+        this.side, this.shade,
+        el('div', {class: 'talk'}, this.toggle, this.log, this.down, this.composer.node));
     this.log.addEventListener('scroll', () => this.#scrolled());
     place.addEventListener('keydown', (event) => {
       if (event.key !== 'Escape') return;
-      if (this.side.classList.contains('open')) this.#showSide(false);
-      else this.stop();
+      if (this.side.classList.contains('open'))
+        this.#showSide(false);
+      else
+        this.stop();
     });
-    addEventListener('pagehide', () => this.#keep());
+    addEventListener('pagehide', () => this.#saveRunning());
     addEventListener('storage', () => this.#showList());
-    const last = localStorage.getItem(OPEN);
-    this.open((last && loadConversation(last)) ?? new Conversation(), false);
+    const last = lasting.getItem(OPEN);
+    this.open((last && shelf.loadConversation(last)) ?? new Conversation(), false);
   }
 
   open(conversation, focus = true) {
     this.#conversation = conversation;
-    localStorage.setItem(OPEN, conversation.id);
+    keep(lasting, OPEN, conversation.id);
     this.#stick = true;
     this.#showSide(false);
     this.show();
@@ -71,7 +87,7 @@ export class Chat {
     const nodes = path.map((message) => {
       const view = new MessageView(this.#conversation, message, this.#actions());
       this.#views.set(message.id, view);
-      if (this.#running?.message === message) view.update({ running: true, phase: this.#running.phase });
+      if (this.#running?.message === message) view.update({running: true, phase: this.#running.phase});
       return view.node;
     });
     this.column.replaceChildren(...(nodes.length > 0 ? nodes : [this.#welcome()]));
@@ -89,26 +105,25 @@ export class Chat {
   send(text) {
     if (this.#running !== null) return false;
     const parent = this.#conversation.path().at(-1) ?? null;
-    this.#answer(this.#conversation.add(parent, { role: 'user', content: text }));
+    this.#answer(this.#conversation.add(parent, {role: 'user', content: text}));
     return true;
   }
 
-  stop() {
-    this.#running?.controller.abort();
-  }
+  stop() { this.#running?.controller.abort(); }
 
   #actions() {
     return {
       edit: (message, text) => {
         if (this.#busy()) return;
-        this.#answer(this.#conversation.add(this.#conversation.parentOf(message), { role: 'user', content: text }));
+        this.#answer(
+            this.#conversation.add(this.#conversation.parentOf(message), {role: 'user', content: text}));
       },
       again: (message) => {
         if (!this.#busy()) this.#answer(this.#conversation.parentOf(message));
       },
       choose: (message) => {
         this.#conversation.choose(message);
-        saveConversation(this.#conversation);
+        shelf.saveConversation(this.#conversation);
         this.show();
         this.#views.get(message.id)?.node.querySelector('.branches button:not(:disabled)')?.focus();
       },
@@ -116,7 +131,7 @@ export class Chat {
         if (!this.#busy()) this.#giveResult(message, call, text);
       },
       answered: (message, call) =>
-        this.#conversation.path().some((other) => other.role === 'tool' && other.tool_call_id === call.id),
+          this.#conversation.path().some((other) => other.role === 'tool' && other.tool_call_id === call.id),
     };
   }
 
@@ -128,13 +143,14 @@ export class Chat {
   // When the last call of a message has its result, the model goes on.
   #giveResult(message, call, text) {
     const last = this.#conversation.path().at(-1);
-    const result = this.#conversation.add(last, { role: 'tool', tool_call_id: call.id, name: call.name, content: text });
+    const result =
+        this.#conversation.add(last, {role: 'tool', tool_call_id: call.id, name: call.name, content: text});
     const path = this.#conversation.path();
-    const open = message.calls.filter(({ id }) => !path.some((other) => other.tool_call_id === id));
+    const open = message.calls.filter(({id}) => !path.some((other) => other.tool_call_id === id));
     if (open.length === 0) {
       this.#answer(result);
     } else {
-      saveConversation(this.#conversation);
+      shelf.saveConversation(this.#conversation);
       this.show();
     }
   }
@@ -143,13 +159,17 @@ export class Chat {
     const conversation = this.#conversation;
     let body;
     try {
-      body = { model: this.#model().id, messages: conversation.prompt(question, settings.system), ...chatFields() };
+      body = {
+        model: this.#model().id,
+        messages: conversation.prompt(question, settings.system),
+        ...chatFields()
+      };
     } catch (error) {
       toast(error.message);
       return;
     }
-    const message = conversation.add(question, { role: 'assistant' });
-    const running = { conversation, message, controller: new AbortController(), phase: '' };
+    const message = conversation.add(question, {role: 'assistant'});
+    const running = {conversation, message, controller: new AbortController(), phase: ''};
     this.#running = running;
     this.#stick = true;
     this.composer.set(true);
@@ -158,34 +178,42 @@ export class Chat {
     const paint = () => {
       frame = 0;
       if (this.#conversation !== conversation || this.#running !== running) return;
-      this.#views.get(message.id)?.update({ running: true, phase: running.phase });
+      this.#views.get(message.id)?.update({running: true, phase: running.phase});
       if (this.#stick) this.#toEnd();
     };
     let saved = performance.now();
     try {
-      for await (const phase of answerStream('/v1/chat/completions', body, message, running.controller.signal)) {
+      for await (
+          const phase of answerStream('/v1/chat/completions', body, message, running.controller.signal)) {
         if (phase !== null) running.phase = phase;
         frame ||= document.hidden ? 0 : requestAnimationFrame(paint);
         if (performance.now() - saved > SAVE_MS) {
-          saveConversation(conversation);
+          shelf.saveConversation(conversation);
           saved = performance.now();
         }
       }
     } catch (error) {
-      if (running.controller.signal.aborted) message.stopped = true;
-      else message.error = explain(error);
+      if (running.controller.signal.aborted)
+        message.stopped = true;
+      else
+        message.error = explain(error);
     }
     cancelAnimationFrame(frame);
     this.#finish(running);
   }
 
-  #finish({ conversation, message }) {
+  #finish({conversation, message}) {
     this.#running = null;
     this.composer.set(false);
     conversation.updated = Date.now();
-    if (!saveConversation(conversation)) toast('The browser has no room left: export conversations, then delete some.');
-    if (message.error) announce(`The answer failed: ${message.error}`);
-    else announce(message.stopped ? 'The answer was stopped.' : `The answer is finished: ${message.content.slice(0, 600)}`);
+    if (!shelf.saveConversation(conversation))
+      toast('The browser has no room left: export conversations, then delete some.');
+    if (message.error)
+      announce(`The answer failed: ${message.error}`);
+    else
+      announce(
+          message.stopped ? 'The answer was stopped.' :
+                            `The answer is finished: ${message.content.slice(0, 600)}`);
     if (this.#conversation !== conversation) {
       this.#showList();
       return;
@@ -196,8 +224,8 @@ export class Chat {
     if (this.#stick) this.#toEnd();
   }
 
-  #keep() {
-    if (this.#running !== null) saveConversation(this.#running.conversation);
+  #saveRunning() {
+    if (this.#running !== null) shelf.saveConversation(this.#running.conversation);
   }
 
   #showContext() {
@@ -206,74 +234,87 @@ export class Chat {
   }
 
   #showList() {
-    const stored = listConversations();
-    this.list.replaceChildren(...stored.map(({ id, title }) => {
+    const stored = shelf.listConversations();
+    this.list.replaceChildren(...stored.map(({id, title}) => {
       const current = id === this.#conversation.id;
       const name = title || 'Untitled';
-      return el('li', { class: current ? 'current' : null },
-        el('button', { type: 'button', class: 'open', 'aria-current': current ? 'true' : null,
-          onclick: () => this.open(this.#running?.conversation.id === id ? this.#running.conversation : loadConversation(id)) }, name),
-        button(`Delete “${name}”`, { icon: 'trash', class: 'quiet square' }, () => this.#delete(id, name)));
+      return el(
+          'li', {class: current ? 'current' : null},
+          el('button', {
+            type: 'button',
+            class: 'open',
+            'aria-current': current ? 'true' : null,
+            onclick: () => this.open(
+                this.#running?.conversation.id === id ? this.#running.conversation :
+                                                        shelf.loadConversation(id))
+          },
+             name),
+          button(`Delete “${name}”`, {icon: 'trash', class: 'quiet square'}, () => this.#remove(id, name)));
     }));
-    if (stored.length === 0) this.list.append(el('li', { class: 'muted none' }, 'None yet. They stay in this browser.'));
+    if (stored.length === 0)
+      this.list.append(el('li', {class: 'muted none'}, 'None yet. They stay in this browser.'));
   }
 
-  #delete(id, name) {
+  #remove(id, name) {
     if (this.#running?.conversation.id === id) this.stop();
-    const kept = loadConversation(id);
-    removeConversation(id);
-    if (id === this.#conversation.id) this.open(new Conversation());
-    else this.#showList();
-    const undo = button('Undo', { class: 'quiet' }, () => {
-      saveConversation(kept);
+    const kept = shelf.loadConversation(id);
+    shelf.removeConversation(id);
+    if (id === this.#conversation.id)
+      this.open(new Conversation());
+    else
+      this.#showList();
+    const undo = button('Undo', {class: 'quiet'}, () => {
+      shelf.saveConversation(kept);
       this.open(kept);
       toast('It is back.');
     });
     toast(el('span', {}, `“${name}” is deleted. `, undo));
   }
 
-  #export() {
-    const address = URL.createObjectURL(new Blob([exportConversations()], { type: 'application/json' }));
-    const link = el('a', { href: address, download: `sluice-conversations-${new Date().toISOString().slice(0, 10)}.json` });
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(address), 10000);
-  }
+#export() {
+  const address = URL.createObjectURL(new Blob([shelf.exportConversations()], {type: 'application/json'}));
+  const link = el(
+      'a', {href: address, download: `sluice-conversations-${new Date().toISOString().slice(0, 10)}.json`});
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(address), 10000);
+}
 
-  async #import(picker) {
-    const [file] = picker.files;
-    picker.value = '';
-    if (file === undefined) return;
-    try {
-      const number = importConversations(await file.text());
-      toast(number === 1 ? 'One conversation was imported.' : `${number} conversations were imported.`);
-    } catch (error) {
-      toast(error.message);
-    }
-    this.#showList();
+async #import(picker) {
+  const [file] = picker.files;
+  picker.value = '';
+  if (file === undefined) return;
+  try {
+    const number = shelf.importConversations(await file.text());
+    toast(number === 1 ? 'One conversation was imported.' : `${number} conversations were imported.`);
+  } catch (error) {
+    toast(error.message);
   }
+  this.#showList();
+}
 
-  #showSide(open) {
-    this.side.classList.toggle('open', open);
-    this.shade.classList.toggle('open', open);
-    this.toggle.setAttribute('aria-expanded', String(open));
-    if (open) this.side.querySelector('button').focus();
-  }
+#showSide(open) {
+  this.side.classList.toggle('open', open);
+  this.shade.classList.toggle('open', open);
+  this.toggle.setAttribute('aria-expanded', String(open));
+  if (open) this.side.querySelector('button').focus();
+}
 
-  #welcome() {
-    const { id } = this.#model();
-    return el('div', { class: 'welcome' },
-      el('h1', {}, id ? `Talk with ${id}` : 'Talk with the model'),
-      el('p', {}, 'Enter sends, Shift+Enter begins a new line, Esc stops. Conversations stay in this browser.'));
-  }
+#welcome() {
+  const {id} = this.#model();
+  return el(
+      'div', {class: 'welcome'}, el('h1', {}, id ? `Talk with ${id}` : 'Talk with the model'),
+      el('p', {},
+         'Enter sends, Shift+Enter begins a new line, Esc stops. Conversations stay in this browser.'));
+}
 
-  #scrolled() {
-    const gap = this.log.scrollHeight - this.log.scrollTop - this.log.clientHeight;
-    this.#stick = gap < 40;
-    this.down.hidden = gap < 200;
-  }
+#scrolled() {
+  const gap = this.log.scrollHeight - this.log.scrollTop - this.log.clientHeight;
+  this.#stick = gap < 40;
+  this.down.hidden = gap < 200;
+}
 
-  #toEnd() {
-    this.#stick = true;
-    this.log.scrollTop = this.log.scrollHeight;
-  }
+#toEnd() {
+  this.#stick = true;
+  this.log.scrollTop = this.log.scrollHeight;
+}
 }

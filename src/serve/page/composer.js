@@ -1,24 +1,38 @@
 // The box where a message is written, with its send and stop button and the context that is used.
 
-import { el, button } from './dom.js';
-import { whole } from './format.js';
-import { Meter } from './meter.js';
+import {button, el} from './dom.js';
+import {whole} from './format.js';
+import {Meter} from './meter.js';
 
 // `actions`: {send(text), stop(), settings()}.
 export class Composer {
   constructor(actions) {
     this.actions = actions;
     this.running = false;
-    this.area = el('textarea', { id: 'question', rows: '1', placeholder: 'Ask something', 'aria-label': 'Message',
-      enterkeyhint: 'send', 'aria-keyshortcuts': 'Enter' });
-    this.act = button('Send', { icon: 'send', class: 'primary square act' }, () => this.#act());
+    this.area = el('textarea', {
+      id: 'question',
+      rows: '1',
+      placeholder: 'Ask something',
+      'aria-label': 'Message',
+      enterkeyhint: 'send',
+      'aria-keyshortcuts': 'Enter'
+    });
+    this.act = button('Send', {icon: 'send', class: 'primary square act'}, () => this.#act());
     this.meter = new Meter('Context used');
     this.used = el('span', {});
-    this.context = el('p', { class: 'context', hidden: true }, this.meter.node, this.used);
-    this.node = el('form', { class: 'composer', onsubmit: (event) => { event.preventDefault(); this.#act(); } },
-      el('div', { class: 'box' }, this.area, el('div', { class: 'box-row' },
-        button('Settings', { icon: 'tune', class: 'quiet square' }, () => this.actions.settings()),
-        this.context, this.act)));
+    this.context = el('p', {class: 'context', hidden: true}, this.meter.node, this.used);
+    this.node =
+        el('form', {
+          class: 'composer',
+          onsubmit: (event) => {
+            event.preventDefault();
+            this.#act();
+          }
+        },
+           el('div', {class: 'box'}, this.area,
+              el('div', {class: 'box-row'},
+                 button('Settings', {icon: 'tune', class: 'quiet square'}, () => this.actions.settings()),
+                 this.context, this.act)));
     this.area.addEventListener('input', () => this.#fit());
     this.area.addEventListener('keydown', (event) => {
       if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
@@ -27,14 +41,13 @@ export class Composer {
     });
   }
 
-  focus() {
-    this.area.focus({ preventScroll: true });
-  }
+  focus() { this.area.focus({preventScroll: true}); }
 
   set(running) {
     this.running = running;
     const label = running ? 'Stop' : 'Send';
-    const fresh = button(label, { icon: running ? 'stop' : 'send', class: 'primary square act' }, () => this.#act());
+    const fresh =
+        button(label, {icon: running ? 'stop' : 'send', class: 'primary square act'}, () => this.#act());
     this.act.setAttribute('aria-label', label);
     this.act.title = running ? 'Stop (Esc)' : 'Send (Enter)';
     this.act.replaceChildren(...fresh.children);

@@ -1,13 +1,15 @@
-// The connection to `/events`: it comes back by itself, rests while the page is hidden, and says how things stand.
+// The connection to `/events`: it comes back by itself, rests while the page is hidden, and says how things
+// stand.
 
-import { request, ServerError } from './server.js';
-import { readEvents } from './sse.js';
+import {request, ServerError} from './server.js';
+import {readEvents} from './sse.js';
 
 const QUIET_MS = 20000;  // a server that has sent nothing for so long is asked again
 const WAITS_MS = [500, 1000, 2000, 3000, 5000];
 
-// Dispatches an Event for each name of the server (`hello`, `experts`, `stats`, `requests`, `plan`) with its JSON as `detail`,
-// and `state` on change: connecting, open, gone, loading, draining, locked (no key), none (no such endpoint), resting.
+// Dispatches an Event for each name of the server (`hello`, `experts`, `stats`, `requests`, `plan`) with its
+// JSON as `detail`, and `state` on change: connecting, open, gone, loading, draining, locked (no key), none
+// (no such endpoint), resting.
 export class Feed extends EventTarget {
   state = 'connecting';
   progress = 0;
@@ -20,18 +22,18 @@ export class Feed extends EventTarget {
   constructor() {
     super();
     document.addEventListener('visibilitychange', () => {
-      if (document.hidden) this.#controller?.abort();
-      else this.retry();
+      if (document.hidden)
+        this.#controller?.abort();
+      else
+        this.retry();
     });
   }
 
   // Ends a wait: the next try comes at once.
-  retry() {
-    this.#wake?.();
-  }
+  retry() { this.#wake?.(); }
 
   async start() {
-    for (let failures = 0; ; ) {
+    for (let failures = 0;;) {
       if (document.hidden) {
         this.#set('resting');
         await this.#wait(null);
@@ -39,7 +41,7 @@ export class Feed extends EventTarget {
       }
       this.#controller = new AbortController();
       try {
-        const response = await request('/events', { signal: this.#controller.signal });
+        const response = await request('/events', {signal: this.#controller.signal});
         failures = 0;
         this.#set('open');
         await this.#read(response.body);
@@ -62,13 +64,13 @@ export class Feed extends EventTarget {
       if (performance.now() - heard > QUIET_MS) this.#controller.abort();
     }, 1000);
     try {
-      for await (const { event, data } of readEvents(body)) {
+      for await (const {event, data} of readEvents(body)) {
         heard = performance.now();
         if (data === undefined) continue;
         const detail = JSON.parse(data);
         if (event === 'hello') this.hello = detail;
         if (event !== 'experts') this.last.set(event, detail);
-        this.dispatchEvent(new CustomEvent(event, { detail }));
+        this.dispatchEvent(new CustomEvent(event, {detail}));
       }
     } finally {
       clearInterval(watch);
@@ -87,10 +89,12 @@ export class Feed extends EventTarget {
     }
     if (document.hidden) return false;
     try {
-      const response = await fetch('/health', { cache: 'no-store' });
+      const response = await fetch('/health', {cache: 'no-store'});
       const health = await response.json();
-      if (health.status === 'ok') this.#set(error instanceof ServerError ? 'gone' : 'connecting');
-      else this.#set(health.status, health.progress ?? 0);
+      if (health.status === 'ok')
+        this.#set(error instanceof ServerError ? 'gone' : 'connecting');
+      else
+        this.#set(health.status, health.progress ?? 0);
     } catch {
       this.#set('gone');
     }

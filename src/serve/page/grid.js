@@ -1,35 +1,46 @@
-// The map of the experts on a canvas. Cells are copied from small pictures, each drawn once, into one buffer of pixels; only cells
-// that look different from last time are touched.
+// The map of the experts on a canvas. Cells are copied from small pictures, each drawn once, into one buffer
+// of pixels; only cells that look different from last time are touched.
 
-import { LEVELS, Palette } from './palette.js';
+import {LEVELS, Palette} from './palette.js';
 
-const LEAST_CELL = 5;       // CSS pixels with the gap; what does not fit then scrolls
+const LEAST_CELL = 5;  // CSS pixels with the gap; what does not fit then scrolls
 const MOST_CELL = 26;
 const FLASH_MS = [140, 320];  // full, then fading
 const STEP = (LEVELS - 1) / 255;
 
-// Which part of a cell a state fills. F: all. Its two parts: S the left half, E the right one, C both with a gap between; slices
-// lie above each other: msb the upper half, msb+lsb both with a gap. M: an outline where there is room, else a dot.
+// Which part of a cell a state fills. F: all. Its two parts: S the left half, E the right one, C both with a
+// gap between; slices lie above each other: msb the upper half, msb+lsb both with a gap. M: an outline where
+// there is room, else a dot.
 function covers(host, x, y, size) {
   const half = Math.floor((size - 1) / 2);
   const gap = size - 2 * half;
   switch (host) {
-    case 4: return true;
-    case 3: return x < half || x >= half + gap;
-    case 2: return x < half;
-    case 1: return x >= half + gap;
-    case 5: return y < half;
-    case 6: return y < half || y >= half + gap;
-    default: return size < 5 ? x === half && y === half : x === 0 || y === 0 || x === size - 1 || y === size - 1;
+    case 4:
+      return true;
+    case 3:
+      return x < half || x >= half + gap;
+    case 2:
+      return x < half;
+    case 1:
+      return x >= half + gap;
+    case 5:
+      return y < half;
+    case 6:
+      return y < half || y >= half + gap;
+    default:
+      return size < 5 ? x === half && y === half : x === 0 || y === 0 || x === size - 1 || y === size - 1;
   }
 }
 
 // The sides of a cell's frame by device state: all; left and right; above; above and below.
-const FRAMES = [() => false, () => true, (x, y, last) => x === 0 || x === last, (x, y) => y === 0, (x, y, last) => y === 0 || y === last];
+const FRAMES = [
+  () => false, () => true, (x, y, last) => x === 0 || x === last, (x, y) => y === 0,
+  (x, y, last) => y === 0 || y === last
+];
 
 export class Grid {
-  pitch = 0;          // device pixels from cell to cell
-  transposed = false;   // layers run to the right: better on narrow screens
+  pitch = 0;           // device pixels from cell to cell
+  transposed = false;  // layers run to the right: better on narrow screens
 
   #board;
   #canvas;
@@ -44,12 +55,12 @@ export class Grid {
   constructor(canvas, board) {
     this.#canvas = canvas;
     this.#board = board;
-    this.#context = canvas.getContext('2d', { alpha: false });
+    this.#context = canvas.getContext('2d', {alpha: false});
   }
 
   // Fits the map into `width` CSS pixels and draws all of it.
   layout(width) {
-    const { layers, experts } = this.#board;
+    const {layers, experts} = this.#board;
     if (layers === 0 || width <= 0) return;
     const scale = devicePixelRatio;
     this.transposed = width / experts < LEAST_CELL && layers < experts;
@@ -80,12 +91,12 @@ export class Grid {
 
   // Draws what has changed; returns how many cells that were.
   paint(now) {
-    const { state, heat, flashedAt } = this.#board;
+    const {state, heat, flashedAt} = this.#board;
     if (this.#image === null || this.#drawn.length !== state.length) return 0;
     const drawn = this.#drawn;
     const pixels = this.#pixels;
-    const { width } = this.#canvas;
-    const { pitch } = this;
+    const {width} = this.#canvas;
+    const {pitch} = this;
     // Flashes that began later are full, fading; none where motion is unwanted.
     const full = this.#still.matches ? Infinity : now - FLASH_MS[0];
     const fading = this.#still.matches ? Infinity : now - FLASH_MS[1];
@@ -108,7 +119,8 @@ export class Grid {
       changed += 1;
     }
     if (changed > 0) {
-      this.#context.putImageData(this.#image, 0, 0, 0, top * this.pitch, this.#canvas.width, (bottom + 1 - top) * this.pitch);
+      this.#context.putImageData(
+          this.#image, 0, 0, 0, top * this.pitch, this.#canvas.width, (bottom + 1 - top) * this.pitch);
     }
     return changed;
   }
@@ -125,7 +137,7 @@ export class Grid {
   box(i) {
     const [column, row] = this.#place(i);
     const size = this.pitch / devicePixelRatio;
-    return { x: column * size, y: row * size, size };
+    return {x: column * size, y: row * size, size};
   }
 
   // A picture of one state for the legend.
@@ -161,8 +173,10 @@ export class Grid {
     for (let y = 0; y < outer; y += 1) {
       for (let x = 0; x < outer; x += 1) {
         const inside = x >= edge && y >= edge && x < edge + size && y < edge + size;
-        if (inside && covers(state & 15, x - edge, y - edge, size)) pixels[y * pitch + x] = fill;
-        else if (inside) pixels[y * pitch + x] = this.#palette.cell;
+        if (inside && covers(state & 15, x - edge, y - edge, size))
+          pixels[y * pitch + x] = fill;
+        else if (inside)
+          pixels[y * pitch + x] = this.#palette.cell;
         else if (framed(x, y, outer - 1) && (x === 0 || y === 0 || x === outer - 1 || y === outer - 1)) {
           pixels[y * pitch + x] = this.#palette.frame;
         }

@@ -1,6 +1,6 @@
 // What stands within a line of Markdown: emphasis, code, links, breaks. Returns DOM nodes and strings.
 
-import { el } from './dom.js';
+import {el} from './dom.js';
 
 const MOST_DEPTH = 20;      // of emphasis in emphasis; deeper text goes without
 const MOST_RUN = 3;         // delimiters side by side; longer runs are text
@@ -11,9 +11,24 @@ const SPACE = /\s/;
 const PUNCTUATION = /[\p{P}\p{S}]/u;
 const PLAIN = /[^\\`*_~[\]!<&\nhH]+/y;
 const BARE = /https?:\/\/[^\s<>`]{1,2000}/iy;
-const POINTED = /<((?:https?:\/\/|mailto:)[^\s<>]{1,2000}|[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8})>/iy;
-const ENTITY = /&(?:#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6})|(amp|lt|gt|quot|apos|nbsp|copy|mdash|ndash|hellip|times|deg));/y;
-const NAMED = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'", nbsp: '\u00a0', copy: '©', mdash: '—', ndash: '–', hellip: '…', times: '×', deg: '°' };
+const POINTED =
+    /<((?:https?:\/\/|mailto:)[^\s<>]{1,2000}|[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8})>/iy;
+const ENTITY =
+    /&(?:#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6})|(amp|lt|gt|quot|apos|nbsp|copy|mdash|ndash|hellip|times|deg));/y;
+const NAMED = {
+  amp: '&',
+  lt: '<',
+  gt: '>',
+  quot: '"',
+  apos: '\'',
+  nbsp: '\u00a0',
+  copy: '©',
+  mdash: '—',
+  ndash: '–',
+  hellip: '…',
+  times: '×',
+  deg: '°'
+};
 
 // The address, if it is one that a link may have; else null.
 function permitted(address) {
@@ -26,7 +41,8 @@ function permitted(address) {
 }
 
 function character(code) {
-  return code > 0 && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff) ? String.fromCodePoint(code) : '\ufffd';
+  return code > 0 && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff) ? String.fromCodePoint(code) :
+                                                                            '\ufffd';
 }
 
 // Where runs of each number of backticks begin, so that every search for a closing run goes forward only.
@@ -34,8 +50,8 @@ class Backticks {
   #starts = new Map();
 
   constructor(text) {
-    for (const { 0: run, index } of text.matchAll(/`+/g)) {
-      if (!this.#starts.has(run.length)) this.#starts.set(run.length, { at: 0, list: [] });
+    for (const {0: run, index} of text.matchAll(/`+/g)) {
+      if (!this.#starts.has(run.length)) this.#starts.set(run.length, {at: 0, list: []});
       this.#starts.get(run.length).list.push(index);
     }
   }
@@ -61,15 +77,18 @@ function target(text, from) {
     let open = 0;
     const begin = i;
     for (; i < text.length && i - begin < MOST_ADDRESS && !SPACE.test(text[i]); i += 1) {
-      if (text[i] === '\\' && ESCAPED.test(text[i + 1] ?? '')) i += 1;
-      else if (text[i] === '(' && ++open > 16) return null;
-      else if (text[i] === ')' && --open < 0) break;
+      if (text[i] === '\\' && ESCAPED.test(text[i + 1] ?? ''))
+        i += 1;
+      else if (text[i] === '(' && ++open > 16)
+        return null;
+      else if (text[i] === ')' && --open < 0)
+        break;
     }
     address = text.slice(begin, i).replace(/\\([!-/:-@[-`{-~])/g, '$1');
   }
   const tail = /\s*(?:"[^"]{0,500}"|'[^']{0,500}')?\s{0,100}\)/y;
   tail.lastIndex = i;
-  return tail.test(text) ? { address, end: tail.lastIndex } : null;
+  return tail.test(text) ? {address, end: tail.lastIndex} : null;
 }
 
 // Tokens: strings, {tag, attributes, children}, and {run, n, opens, closes} for delimiters.
@@ -91,8 +110,10 @@ function tokens(text) {
       continue;
     }
     if (c === '\\') {
-      if (text[i + 1] === '\n') found.push({ tag: 'br', children: [] });
-      else if (ESCAPED.test(text[i + 1] ?? '')) found.push(text[i + 1]);
+      if (text[i + 1] === '\n')
+        found.push({tag: 'br', children: []});
+      else if (ESCAPED.test(text[i + 1] ?? ''))
+        found.push(text[i + 1]);
       else {
         found.push(c);
         i -= 1;
@@ -108,7 +129,7 @@ function tokens(text) {
       } else {
         let code = text.slice(i + run, end).replace(/\n/g, ' ');
         if (code.startsWith(' ') && code.endsWith(' ') && code.trim() !== '') code = code.slice(1, -1);
-        found.push({ tag: 'code', children: [code] });
+        found.push({tag: 'code', children: [code]});
         i = end + run;
       }
     } else if (c === '*' || c === '_' || c === '~') {
@@ -117,26 +138,30 @@ function tokens(text) {
       found.push(delimiter(text, i, run));
       i += run;
     } else if (c === '[' || (c === '!' && text[i + 1] === '[')) {
-      brackets.push({ at: found.length, image: c === '!' });
+      brackets.push({at: found.length, image: c === '!'});
       found.push(c === '!' ? '![' : '[');
       i += c === '!' ? 2 : 1;
     } else if (c === ']') {
       i = closeBracket(text, i, found, brackets);
     } else if (c === '<') {
       const link = take(POINTED);
-      const address = link === null ? null : permitted(/^[a-z]+:/i.test(link[1]) ? link[1] : `mailto:${link[1]}`);
+      const address =
+          link === null ? null : permitted(/^[a-z]+:/i.test(link[1]) ? link[1] : `mailto:${link[1]}`);
       found.push(address === null ? '<' : anchor(address, [link[1].replace(/^mailto:/i, '')]));
       i += address === null ? 1 : link[0].length;
     } else if (c === '&') {
       const entity = take(ENTITY);
-      if (entity === null) found.push('&');
-      else found.push(entity[3] ? NAMED[entity[3]] : character(parseInt(entity[1] ?? entity[2], entity[1] ? 10 : 16)));
+      if (entity === null)
+        found.push('&');
+      else
+        found.push(
+            entity[3] ? NAMED[entity[3]] : character(parseInt(entity[1] ?? entity[2], entity[1] ? 10 : 16)));
       i += entity === null ? 1 : entity[0].length;
     } else if (c === '\n') {
       const before = found.at(-1);
       if (typeof before === 'string' && before.endsWith('  ')) {
         found[found.length - 1] = before.trimEnd();
-        found.push({ tag: 'br', children: [] });
+        found.push({tag: 'br', children: []});
       } else {
         found.push('\n');
       }
@@ -159,14 +184,16 @@ function trimmed(address) {
   for (const c of address) balance += c === '(' ? 1 : c === ')' ? -1 : 0;
   for (;; end -= 1) {
     const last = address[end - 1];
-    if (last === ')' && balance < 0) balance += 1;
-    else if (!/[?!.,:;*_~'"]/.test(last ?? '')) break;
+    if (last === ')' && balance < 0)
+      balance += 1;
+    else if (!/[?!.,:;*_~'"]/.test(last ?? ''))
+      break;
   }
   return address.slice(0, end);
 }
 
 const anchor = (href, children) =>
-  ({ tag: 'a', attributes: { href, rel: 'noopener noreferrer', target: '_blank' }, children });
+    ({tag: 'a', attributes: {href, rel: 'noopener noreferrer', target: '_blank'}, children});
 
 function closeBracket(text, i, found, brackets) {
   const open = brackets.pop();
@@ -188,17 +215,19 @@ function delimiter(text, at, length) {
   if (length > MOST_RUN || (c === '~' && length !== 2)) return c.repeat(length);
   const before = at === 0 ? ' ' : text[at - 1];
   const after = text[at + length] ?? ' ';
-  const left = !SPACE.test(after) && (!PUNCTUATION.test(after) || SPACE.test(before) || PUNCTUATION.test(before));
-  const right = !SPACE.test(before) && (!PUNCTUATION.test(before) || SPACE.test(after) || PUNCTUATION.test(after));
+  const left =
+      !SPACE.test(after) && (!PUNCTUATION.test(after) || SPACE.test(before) || PUNCTUATION.test(before));
+  const right =
+      !SPACE.test(before) && (!PUNCTUATION.test(before) || SPACE.test(after) || PUNCTUATION.test(after));
   const opens = c === '_' ? left && (!right || PUNCTUATION.test(before)) : left;
   const closes = c === '_' ? right && (!left || PUNCTUATION.test(after)) : right;
-  return { run: c, n: length, length, opens, closes };
+  return {run: c, n: length, length, opens, closes};
 }
 
 // Pairs delimiters; those without a partner become text.
 function emphasis(list) {
   const out = [];
-  const openers = [];     // places in `out` of delimiters that wait for their partner
+  const openers = [];       // places in `out` of delimiters that wait for their partner
   const floor = new Map();  // by kind of closer: openers below have been searched in vain
   for (const token of list) {
     if (token.run === undefined) {
@@ -223,7 +252,7 @@ function emphasis(list) {
         openers.pop();
       }
       for (const [key, value] of floor) floor.set(key, Math.min(value, openers.length));
-      out.push({ tag: token.run === '~' ? 'del' : used === 2 ? 'strong' : 'em', children: inner.map(asText) });
+      out.push({tag: token.run === '~' ? 'del' : used === 2 ? 'strong' : 'em', children: inner.map(asText)});
     }
     if (token.n > 0 && token.opens) openers.push(out.length);
     if (token.n > 0) out.push(token);
@@ -270,8 +299,10 @@ function flat(token) {
   const stack = [token];
   while (stack.length > 0) {
     const top = stack.pop();
-    if (typeof top === 'string') text += top;
-    else for (let k = top.children.length - 1; k >= 0; k -= 1) stack.push(top.children[k]);
+    if (typeof top === 'string')
+      text += top;
+    else
+      for (let k = top.children.length - 1; k >= 0; k -= 1) stack.push(top.children[k]);
   }
   return text;
 }

@@ -1,18 +1,21 @@
 // Puts the page together: views, the connection, the state in the head.
 
-import { icon } from './dom.js';
-import { Board } from './board.js';
-import { Chat } from './chat.js';
-import { Completion } from './completion.js';
-import { Experts } from './experts.js';
-import { Feed } from './feed.js';
-import { getJson } from './server.js';
-import { percent } from './format.js';
-import { Run } from './run.js';
-import { theme } from './theme.js';
+import {Board} from './board.js';
+import {Chat} from './chat.js';
+import {Completion} from './completion.js';
+import {el, icon} from './dom.js';
+import {Experts} from './experts.js';
+import {Feed} from './feed.js';
+import {percent} from './format.js';
+import {Run} from './run.js';
+import {getJson} from './server.js';
+import {theme} from './theme.js';
 
 const byId = (id) => document.getElementById(id);
-const model = { id: '', n_ctx: 0 };
+const model = {
+  id: '',
+  n_ctx: 0
+};
 const feed = new Feed();
 const views = {};
 let chat = null;
@@ -30,17 +33,23 @@ const STATES = {
 
 function showState() {
   byId('state').dataset.state = feed.state;
-  const text = `${STATES[feed.state]}${feed.state === 'loading' && feed.progress > 0 ? `, ${percent(feed.progress, 1)}` : ''}`;
+  const text = `${STATES[feed.state]}${
+      feed.state === 'loading' && feed.progress > 0 ? `, ${percent(feed.progress, 1)}` : ''}`;
   if (byId('state-text').textContent !== text) byId('state-text').textContent = text;
+  // Until the model is known there is nothing to write to.
+  if (chat === null) {
+    byId('view-chat')
+        .replaceChildren(el('div', {class: 'column'}, el('div', {class: 'welcome'}, el('h1', {}, text))));
+  }
   byId('key-button').hidden = feed.state !== 'locked';
 }
 
 function showTheme() {
   const button = byId('theme-button');
-  const label = { auto: 'Theme: as the system has it', light: 'Theme: light', dark: 'Theme: dark' }[theme.name];
+  const label = {auto: 'Theme: as the system has it', light: 'Theme: light', dark: 'Theme: dark'}[theme.name];
   button.setAttribute('aria-label', label);
   button.title = label;
-  button.replaceChildren(icon({ auto: 'auto', light: 'sun', dark: 'moon' }[theme.name]));
+  button.replaceChildren(icon({auto: 'auto', light: 'sun', dark: 'moon'}[theme.name]));
 }
 
 function showView() {
@@ -50,10 +59,12 @@ function showView() {
     if (views[view]) views[view].visible = view === name;
   }
   for (const tab of document.querySelectorAll('.tabs a')) {
-    if (tab.dataset.view === name) tab.setAttribute('aria-current', 'page');
-    else tab.removeAttribute('aria-current');
+    if (tab.dataset.view === name)
+      tab.setAttribute('aria-current', 'page');
+    else
+      tab.removeAttribute('aria-current');
   }
-  document.title = { chat: 'Sluice', experts: 'Experts – Sluice', run: 'Run – Sluice' }[name];
+  document.title = {chat: 'Sluice', experts: 'Experts – Sluice', run: 'Run – Sluice'}[name];
 }
 
 // Whether the model can chat: the server says so when the feed opens, or in its properties.
@@ -68,7 +79,7 @@ async function canChat() {
 
 async function meetModel() {
   try {
-    const { data } = await getJson('/v1/models');
+    const {data} = await getJson('/v1/models');
     model.id = data[0].id;
     model.n_ctx = data[0].meta?.n_ctx ?? 0;
   } catch {
@@ -84,7 +95,7 @@ async function meetModel() {
   const place = byId('view-chat');
   place.replaceChildren();
   place.dataset.kind = kind;
-  chat = { kind, view: talks ? new Chat(place, () => model) : new Completion(place, () => model) };
+  chat = {kind, view: talks ? new Chat(place, () => model) : new Completion(place, () => model)};
   document.querySelector('.tabs a[data-view=chat]').textContent = talks ? 'Chat' : 'Text';
 }
 

@@ -1,8 +1,9 @@
-// Markdown to DOM nodes. HTML and images stay text; links go to http, https and mailto alone. Time grows linearly with the
-// text, whatever it is: nesting is bounded, and no search is repeated.
+// Markdown to DOM nodes. HTML and images stay text; links go to http, https and mailto alone. Time grows
+// linearly with the text, whatever it is: nesting is bounded, and no search is repeated.
 
-import { el, copyFrom } from './dom.js';
-import { inline } from './inline.js';
+import {copyFrom, el} from './dom.js';
+
+import {inline} from './inline.js';
 
 const MOST_DEPTH = 12;  // of lists and quotes in each other; what is deeper is a paragraph
 
@@ -28,7 +29,7 @@ function cells(line) {
   const found = [];
   let cell = '';
   let code = 0;
-  for (let i = 0; i < line.length; ) {
+  for (let i = 0; i < line.length;) {
     if (line[i] === '\\' && i + 1 < line.length) {
       cell += line[i + 1] === '|' ? '|' : line.slice(i, i + 2);
       i += 2;
@@ -37,8 +38,10 @@ function cells(line) {
     if (line[i] === '`') {
       let run = i;
       while (line[run] === '`') run += 1;
-      if (code === 0) code = line.includes(line.slice(i, run), run) && run - i < 4 ? run - i : 0;
-      else if (code === run - i) code = 0;
+      if (code === 0)
+        code = line.includes(line.slice(i, run), run) && run - i < 4 ? run - i : 0;
+      else if (code === run - i)
+        code = 0;
       cell += line.slice(i, run);
       i = run;
       continue;
@@ -62,7 +65,11 @@ function alignments(line) {
   if (!line?.includes('-') || !/^[ \t|:-]+$/.test(line) || !line.includes('|')) return null;
   const marks = cells(line);
   if (!marks.every((mark) => /^:?-+:?$/.test(mark))) return null;
-  return marks.map((mark) => (mark.endsWith(':') ? (mark.startsWith(':') ? 'center' : 'right') : mark.startsWith(':') ? 'left' : ''));
+  return marks.map(
+      (mark) =>
+          (mark.endsWith(':')       ? (mark.startsWith(':') ? 'center' : 'right') :
+               mark.startsWith(':') ? 'left' :
+                                      ''));
 }
 
 function tableHead(lines, i) {
@@ -83,7 +90,7 @@ function interrupts(lines, i) {
 // Blocks of `lines`: {kind, start, end, …}, lines [start, end).
 function parse(lines, depth) {
   const blocks = [];
-  for (let i = 0; i < lines.length; ) {
+  for (let i = 0; i < lines.length;) {
     if (isBlank(lines[i])) {
       i += 1;
       continue;
@@ -106,9 +113,15 @@ function parseOne(lines, start, depth) {
     let end = text.length;
     while (text[end - 1] === '#') end -= 1;
     const closed = end === 0 || (end < text.length && /\s/.test(text[end - 1]));
-    return { kind: 'heading', level: heading[1].length, text: closed ? text.slice(0, end).trim() : text, start, end: start + 1 };
+    return {
+      kind: 'heading',
+      level: heading[1].length,
+      text: closed ? text.slice(0, end).trim() : text,
+      start,
+      end: start + 1
+    };
   }
-  if (RULE.test(line)) return { kind: 'rule', start, end: start + 1 };
+  if (RULE.test(line)) return {kind: 'rule', start, end: start + 1};
   if (depth < MOST_DEPTH) {
     if (QUOTE.test(line)) return quote(lines, start, depth);
     if (ITEM.test(line)) return list(lines, start, depth);
@@ -123,7 +136,13 @@ function indentedCode(lines, start) {
   for (let i = start; i < lines.length && (isBlank(lines[i]) || indentOf(lines[i]) >= 4); i += 1) {
     if (!isBlank(lines[i])) end = i + 1;
   }
-  return { kind: 'code', language: '', text: lines.slice(start, end).map((line) => line.slice(4)).join('\n'), start, end };
+  return {
+    kind: 'code',
+    language: '',
+    text: lines.slice(start, end).map((line) => line.slice(4)).join('\n'),
+    start,
+    end
+  };
 }
 
 function fencedCode(lines, start, fence) {
@@ -132,18 +151,27 @@ function fencedCode(lines, start, fence) {
   let end = start + 1;
   while (end < lines.length && !close.test(lines[end])) end += 1;
   const text = lines.slice(start + 1, end).map((line) => dedent(line, indent)).join('\n');
-  return { kind: 'code', language: fence[2].trim().split(/\s/)[0], text, start, end: Math.min(end + 1, lines.length) };
+  return {
+    kind: 'code',
+    language: fence[2].trim().split(/\s/)[0],
+    text,
+    start,
+    end: Math.min(end + 1, lines.length)
+  };
 }
 
 function quote(lines, start, depth) {
   const inner = [];
   let end = start;
   for (; end < lines.length; end += 1) {
-    if (QUOTE.test(lines[end])) inner.push(lines[end].replace(QUOTE, ''));
-    else if (isBlank(lines[end]) || isBlank(inner.at(-1)) || interrupts(lines, end)) break;
-    else inner.push(lines[end]);
+    if (QUOTE.test(lines[end]))
+      inner.push(lines[end].replace(QUOTE, ''));
+    else if (isBlank(lines[end]) || isBlank(inner.at(-1)) || interrupts(lines, end))
+      break;
+    else
+      inner.push(lines[end]);
   }
-  return { kind: 'quote', blocks: parse(inner, depth + 1), start, end };
+  return {kind: 'quote', blocks: parse(inner, depth + 1), start, end};
 }
 
 const listKind = (mark) => (/\d/.test(mark) ? mark.at(-1) : mark);
@@ -169,8 +197,10 @@ function list(lines, start, depth) {
         continue;
       }
       // Two columns are enough for a list in a list: people and models count so.
-      const inside = indentOf(lines[i]) >= width || (indentOf(lines[i]) >= 2 && ITEM.test(lines[i].trimStart()));
-      const goesOn = i === end && indentOf(lines[i]) < 4 && !ITEM.test(lines[i]) && !interrupts(lines, i) && !isBlank(inner.at(-1));
+      const inside =
+          indentOf(lines[i]) >= width || (indentOf(lines[i]) >= 2 && ITEM.test(lines[i].trimStart()));
+      const goesOn = i === end && indentOf(lines[i]) < 4 && !ITEM.test(lines[i]) && !interrupts(lines, i) &&
+          !isBlank(inner.at(-1));
       if (!inside && !goesOn) break;
       inner.push(dedent(lines[i], width));
       end = i + 1;
@@ -182,7 +212,15 @@ function list(lines, start, depth) {
     }
     items.push(blocks);
   }
-  return { kind: 'list', ordered: kind === '.' || kind === ')', first: parseInt(first[2], 10), items, loose, start, end };
+  return {
+    kind: 'list',
+    ordered: kind === '.' || kind === ')',
+    first: parseInt(first[2], 10),
+    items,
+    loose,
+    start,
+    end
+  };
 }
 
 function table(lines, start, sides) {
@@ -193,7 +231,7 @@ function table(lines, start, sides) {
     if (QUOTE.test(lines[end]) || FENCE.test(lines[end])) break;
     rows.push(cells(lines[end]));
   }
-  return { kind: 'table', sides, head: cells(lines[start]), rows, start, end };
+  return {kind: 'table', sides, head: cells(lines[start]), rows, start, end};
 }
 
 function paragraph(lines, start) {
@@ -202,44 +240,52 @@ function paragraph(lines, start) {
     const under = UNDERLINE.exec(lines[end]);
     if (under !== null) {
       const text = lines.slice(start, end).map((line) => line.trim()).join('\n');
-      return { kind: 'heading', level: under[1][0] === '=' ? 1 : 2, text, start, end: end + 1 };
+      return {kind: 'heading', level: under[1][0] === '=' ? 1 : 2, text, start, end: end + 1};
     }
     if (interrupts(lines, end)) break;
   }
   const text = lines.slice(start, end).map((line) => line.trimStart()).join('\n').trimEnd();
-  return { kind: 'paragraph', text, start, end };
+  return {kind: 'paragraph', text, start, end};
 }
 
 function build(block, tight = false) {
   switch (block.kind) {
     case 'heading':
       // The page has headings of its own above those of an answer.
-      return el(`h${Math.min(6, block.level + 2)}`, { class: `h${block.level}` }, ...inline(block.text));
-    case 'rule': return el('hr');
-    case 'code': return codeBlock(block);
-    case 'quote': return el('blockquote', {}, ...block.blocks.map((inner) => build(inner)));
+      return el(`h${Math.min(6, block.level + 2)}`, {class: `h${block.level}`}, ...inline(block.text));
+    case 'rule':
+      return el('hr');
+    case 'code':
+      return codeBlock(block);
+    case 'quote':
+      return el('blockquote', {}, ...block.blocks.map((inner) => build(inner)));
     case 'list': {
-      const items = block.items.map((blocks) => el('li', {}, ...blocks.flatMap((inner) => build(inner, !block.loose))));
-      const start = block.ordered && block.first !== 1 ? { start: String(block.first) } : {};
+      const items =
+          block.items.map((blocks) => el('li', {}, ...blocks.flatMap((inner) => build(inner, !block.loose))));
+      const start = block.ordered && block.first !== 1 ? {start: String(block.first)} : {};
       return el(block.ordered ? 'ol' : 'ul', start, ...items);
     }
-    case 'table': return tableNode(block);
-    default: return tight ? inline(block.text) : el('p', {}, ...inline(block.text));
+    case 'table':
+      return tableNode(block);
+    default:
+      return tight ? inline(block.text) : el('p', {}, ...inline(block.text));
   }
 }
 
 // Blocks are copies of one, and one listener serves all: a text can have thousands.
-const CODE = el('div', { class: 'code' },
-  el('div', { class: 'code-head' }, el('span'), el('button', { type: 'button', class: 'quiet', 'aria-label': 'Copy the code' }, 'Copy')),
-  el('pre', { tabindex: '0', role: 'region' }, el('code')));
+const CODE =
+    el('div', {class: 'code'},
+       el('div', {class: 'code-head'}, el('span'),
+          el('button', {type: 'button', class: 'quiet', 'aria-label': 'Copy the code'}, 'Copy')),
+       el('pre', {tabindex: '0', role: 'region'}, el('code')));
 
-document.addEventListener('click', ({ target }) => {
+document.addEventListener('click', ({target}) => {
   const button = target.closest?.('.code-head button');
   if (button) copyFrom(button, button.closest('.code').querySelector('code').textContent);
 });
 
-function codeBlock({ language, text }) {
-  if (text === '') return el('div', { class: 'code' }, el('pre'));  // nothing to copy, or nothing yet
+function codeBlock({language, text}) {
+  if (text === '') return el('div', {class: 'code'}, el('pre'));  // nothing to copy, or nothing yet
   const node = CODE.cloneNode(true);
   const [head, pre] = node.children;
   head.firstChild.textContent = language || 'text';
@@ -248,7 +294,7 @@ function codeBlock({ language, text }) {
   return node;
 }
 
-function tableNode({ sides, head, rows }) {
+function tableNode({sides, head, rows}) {
   const row = (tag, texts) => {
     const made = document.createElement('tr');
     sides.forEach((side, column) => {
@@ -259,12 +305,16 @@ function tableNode({ sides, head, rows }) {
     });
     return made;
   };
-  return el('div', { class: 'table', tabindex: '0', role: 'region', 'aria-label': 'Table' },
-    el('table', {}, el('thead', {}, row('th', head)), el('tbody', {}, ...rows.map((texts) => row('td', texts)))));
+  return el(
+      'div', {class: 'table', tabindex: '0', role: 'region', 'aria-label': 'Table'},
+      el('table', {}, el('thead', {}, row('th', head)),
+         el('tbody', {}, ...rows.map((texts) => row('td', texts)))));
 }
 
 function linesOf(text) {
-  return text.replace(/\r\n?/g, '\n').split('\n').map((line) => (line.includes('\t') ? line.replace(/^[ \t]+/, spread) : line));
+  return text.replace(/\r\n?/g, '\n')
+      .split('\n')
+      .map((line) => (line.includes('\t') ? line.replace(/^[ \t]+/, spread) : line));
 }
 
 // Leading tabs as blanks up to the next fourth column.
@@ -284,12 +334,10 @@ export function markdown(text) {
 export class GrowingMarkdown {
   #place;
   #text = '';
-  #done = 0;       // characters of #text whose nodes stay
-  #kept = 0;       // and how many nodes those are
+  #done = 0;  // characters of #text whose nodes stay
+  #kept = 0;  // and how many nodes those are
 
-  constructor(place) {
-    this.#place = place;
-  }
+  constructor(place) { this.#place = place; }
 
   set(text) {
     if (text === this.#text) return;
@@ -321,7 +369,7 @@ export class GrowingMarkdown {
 
 // Where the line behind the one at `from` begins; lines end as in linesOf.
 function nextLine(text, from) {
-  for (let i = from; ; i += 1) {
+  for (let i = from;; i += 1) {
     if (text[i] === '\n') return i + 1;
     if (text[i] === '\r') return text[i + 1] === '\n' ? i + 2 : i + 1;
   }

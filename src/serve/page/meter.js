@@ -1,13 +1,21 @@
 // A share from 0 to 1 as a thin bar.
 
-import { el } from './dom.js';
+import {el} from './dom.js';
 
 export class Meter {
-  #bar = el('i', { class: 'made' });
+  #bar = el('i', {class: 'made'});
 
   constructor(name) {
-    this.node = el('div', { class: 'track', role: 'meter', 'aria-label': name, 'aria-valuemin': '0', 'aria-valuemax': '100', 'aria-valuenow': '0' },
-      this.#bar);
+    this.node =
+        el('div', {
+          class: 'track',
+          role: 'meter',
+          'aria-label': name,
+          'aria-valuemin': '0',
+          'aria-valuemax': '100',
+          'aria-valuenow': '0'
+        },
+           this.#bar);
   }
 
   show(share) {

@@ -1,7 +1,10 @@
-// Colours of the experts' map, from the style sheet: each state has one for cold and one for hot experts, between which use mixes.
+// Colours of the experts' map, from the style sheet: each state has one for cold and one for hot experts,
+// between which use mixes.
 
-const NAMES = ['m', 'e', 's', 'c', 'f', 'e', 'f'];  // by host state; slices have the colours of E and F, and shapes of their own
-export const LEVELS = 16;                          // steps of heat that are drawn
+const NAMES = [
+  'm', 'e', 's', 'c', 'f', 'e', 'f'
+];                         // by host state; slices have the colours of E and F, and shapes of their own
+export const LEVELS = 16;  // steps of heat that are drawn
 
 function channels(name) {
   const probe = document.createElement('span');
@@ -13,19 +16,22 @@ function channels(name) {
 }
 
 // A pixel as ImageData has it, in the byte order of this machine: little-endian on all that browsers run on.
-const pixel = ([r, g, b]) => ((255 << 24) | (Math.round(b) << 16) | (Math.round(g) << 8) | Math.round(r)) >>> 0;
+const pixel = ([r, g, b]) =>
+    ((255 << 24) | (Math.round(b) << 16) | (Math.round(g) << 8) | Math.round(r)) >>> 0;
 
 const mix = (from, to, share) => from.map((value, i) => value + (to[i] - value) * share);
 
 export class Palette {
   constructor() {
-    const grounds = ['m', 'e', 's', 'c', 'f'].map((name) => [name, [channels(`cold-${name}`), channels(`hot-${name}`)]]);
+    const grounds =
+        ['m', 'e', 's', 'c', 'f'].map((name) => [name, [channels(`cold-${name}`), channels(`hot-${name}`)]]);
     const byName = Object.fromEntries(grounds);
     this.flash = channels('flash');
     this.ground = pixel(channels('map'));
     this.cell = pixel(channels('cell'));
     this.frame = pixel(channels('frame'));
-    this.fills = NAMES.map((name) => Array.from({ length: LEVELS }, (_, level) => mix(...byName[name], level / (LEVELS - 1))));
+    this.fills = NAMES.map(
+        (name) => Array.from({length: LEVELS}, (_, level) => mix(...byName[name], level / (LEVELS - 1))));
   }
 
   // `flash`: 0 none, 1 fading, 2 full.

@@ -1,6 +1,6 @@
 // Calls of the server's endpoints.
 
-import { askKey, currentKey } from './key.js';
+import {askKey, currentKey} from './key.js';
 
 export class ServerError extends Error {
   constructor(status, code, message) {
@@ -13,16 +13,18 @@ export class ServerError extends Error {
 async function failure(response) {
   const text = await response.text().catch(() => '');
   try {
-    const { error } = JSON.parse(text);
+    const {error} = JSON.parse(text);
     return new ServerError(response.status, error.code ?? null, error.message);
   } catch {
-    return new ServerError(response.status, null, `The server answered ${response.status}${text ? `: ${text.slice(0, 200)}` : ''}`);
+    return new ServerError(
+        response.status, null,
+        `The server answered ${response.status}${text ? `: ${text.slice(0, 200)}` : ''}`);
   }
 }
 
-// A Response that is ok; otherwise throws: ServerError where the server answered, TypeError where it is not there,
-// AbortError where `signal` ended the call. A 401 asks for the key and tries again.
-export async function request(path, { body, signal } = {}) {
+// A Response that is ok; otherwise throws: ServerError where the server answered, TypeError where it is not
+// there, AbortError where `signal` ended the call. A 401 asks for the key and tries again.
+export async function request(path, {body, signal} = {}) {
   for (;;) {
     const key = currentKey();
     const headers = {};
@@ -31,7 +33,10 @@ export async function request(path, { body, signal } = {}) {
     const response = await fetch(path, {
       method: body === undefined ? 'GET' : 'POST',
       body: body === undefined ? undefined : JSON.stringify(body),
-      headers, signal, cache: 'no-store', credentials: 'omit',
+      headers,
+      signal,
+      cache: 'no-store',
+      credentials: 'omit',
     });
     if (response.ok) return response;
     if (response.status !== 401) throw await failure(response);
@@ -39,9 +44,7 @@ export async function request(path, { body, signal } = {}) {
   }
 }
 
-export async function getJson(path, options) {
-  return (await request(path, options)).json();
-}
+export async function getJson(path, options) { return (await request(path, options)).json(); }
 
 // Words for an error of `request`.
 export function explain(error) {

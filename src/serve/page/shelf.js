@@ -1,6 +1,7 @@
-// Conversations in localStorage, one entry each, and as a file to keep or to move.
+// Conversations in the browser's storage, one entry each, and as a file to keep or to move.
 
-import { Conversation, newId } from './conversation.js';
+import {Conversation, newId} from './conversation.js';
+import {keep, lasting} from './storage.js';
 
 const PREFIX = 'sluice.conversation.';
 const FORMAT = 'sluice-conversations';
@@ -8,18 +9,18 @@ const FORMAT = 'sluice-conversations';
 // {id, title, updated} of all conversations, newest first.
 export function listConversations() {
   const found = [];
-  for (let i = 0; i < localStorage.length; i += 1) {
-    const key = localStorage.key(i);
+  for (let i = 0; i < lasting.length; i += 1) {
+    const key = lasting.key(i);
     if (!key.startsWith(PREFIX)) continue;
     const read = loadConversation(key.slice(PREFIX.length));
-    if (read !== null) found.push({ id: read.id, title: read.title, updated: read.updated });
+    if (read !== null) found.push({id: read.id, title: read.title, updated: read.updated});
   }
   return found.sort((a, b) => b.updated - a.updated);
 }
 
 export function loadConversation(id) {
   try {
-    const text = localStorage.getItem(PREFIX + id);
+    const text = lasting.getItem(PREFIX + id);
     return text === null ? null : Conversation.from(JSON.parse(text));
   } catch {
     return null;  // an entry that others have garbled
@@ -28,21 +29,14 @@ export function loadConversation(id) {
 
 // False if the browser has no room left.
 export function saveConversation(conversation) {
-  try {
-    localStorage.setItem(PREFIX + conversation.id, JSON.stringify(conversation));
-    return true;
-  } catch {
-    return false;
-  }
+  return keep(lasting, PREFIX + conversation.id, JSON.stringify(conversation));
 }
 
-export function removeConversation(id) {
-  localStorage.removeItem(PREFIX + id);
-}
+export function removeConversation(id) { lasting.removeItem(PREFIX + id); }
 
 export function exportConversations() {
-  const conversations = listConversations().map(({ id }) => loadConversation(id));
-  return JSON.stringify({ format: FORMAT, version: 1, conversations }, null, 1);
+  const conversations = listConversations().map(({id}) => loadConversation(id));
+  return JSON.stringify({format: FORMAT, version: 1, conversations}, null, 1);
 }
 
 // The number of conversations that were read. One that is here already, and differs, gets a new id beside it.
@@ -64,9 +58,10 @@ export function importConversations(text) {
     }
   });
   for (const conversation of read) {
-    const here = localStorage.getItem(PREFIX + conversation.id);
+    const here = lasting.getItem(PREFIX + conversation.id);
     if (here !== null && here !== JSON.stringify(conversation)) conversation.id = newId();
-    if (!saveConversation(conversation)) throw new Error('The browser has no room left for these conversations.');
+    if (!saveConversation(conversation))
+      throw new Error('The browser has no room left for these conversations.');
   }
   return read.length;
 }

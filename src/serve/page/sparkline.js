@@ -1,6 +1,6 @@
 // A small curve of the last minute.
 
-import { svg } from './dom.js';
+import {svg} from './dom.js';
 
 const POINTS = 120;  // two a second
 const WIDTH = 120;
@@ -8,12 +8,18 @@ const HEIGHT = 32;
 
 export class Sparkline {
   #values = [];
-  #line = svg('polyline', { class: 'curve' });
-  #area = svg('polygon', { class: 'area' });
+  #line = svg('polyline', {class: 'curve'});
+  #area = svg('polygon', {class: 'area'});
 
   constructor() {
-    this.node = svg('svg', { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: 'none', class: 'spark', 'aria-hidden': 'true' },
-      this.#area, this.#line);
+    this.node =
+        svg('svg', {
+          viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
+          preserveAspectRatio: 'none',
+          class: 'spark',
+          'aria-hidden': 'true'
+        },
+            this.#area, this.#line);
   }
 
   // `most`: what the upper edge stands for; by default the highest value.
@@ -22,8 +28,12 @@ export class Sparkline {
     if (this.#values.length > POINTS) this.#values.shift();
     const top = Math.max(most, ...this.#values, 1e-9);
     const first = POINTS - this.#values.length;
-    const points = this.#values.map((v, i) => `${(((first + i) * WIDTH) / (POINTS - 1)).toFixed(1)},${(HEIGHT - 1 - (v / top) * (HEIGHT - 3)).toFixed(1)}`);
+    const points = this.#values.map(
+        (v, i) => `${(((first + i) * WIDTH) / (POINTS - 1)).toFixed(1)},${
+            (HEIGHT - 1 - (v / top) * (HEIGHT - 3)).toFixed(1)}`);
     this.#line.setAttribute('points', points.join(' '));
-    this.#area.setAttribute('points', [`${((first * WIDTH) / (POINTS - 1)).toFixed(1)},${HEIGHT}`, ...points, `${WIDTH},${HEIGHT}`].join(' '));
+    this.#area.setAttribute('points', [
+      `${((first * WIDTH) / (POINTS - 1)).toFixed(1)},${HEIGHT}`, ...points, `${WIDTH},${HEIGHT}`
+    ].join(' '));
   }
 }

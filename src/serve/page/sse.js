@@ -8,7 +8,7 @@ export async function* readEvents(body) {
   let data = [];
   try {
     for (;;) {
-      const { value, done } = await reader.read();
+      const {value, done} = await reader.read();
       if (done) return;
       rest += value;
       let from = 0;
@@ -16,11 +16,11 @@ export async function* readEvents(body) {
         const line = rest.slice(from, rest[to - 1] === '\r' && to > from ? to - 1 : to);
         from = to + 1;
         if (line === '') {
-          if (data.length > 0) yield { event, data: data.join('\n') };
+          if (data.length > 0) yield {event, data: data.join('\n')};
           event = 'message';
           data = [];
         } else if (line.startsWith(':')) {
-          yield { comment: line.slice(1).trim() };
+          yield {comment: line.slice(1).trim()};
         } else if (line.startsWith('data:')) {
           data.push(line.slice(line[5] === ' ' ? 6 : 5));
         } else if (line.startsWith('event:')) {
