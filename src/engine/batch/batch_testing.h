@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -25,6 +26,7 @@
 #include "engine/run_report.h"
 #include "engine/session/prefix_cache.h"
 #include "model/architecture.h"
+#include "model/golden_models.h"
 #include "store/source/open_checkpoint.h"
 
 namespace sluice::engine {
@@ -39,8 +41,8 @@ inline std::uint64_t hash_of(std::span<const float> logits) { return xxh3(std::a
 // Keeps all that it is told.
 class KeepingClient final : public BatchClient {
  public:
-  std::size_t stop_after = SIZE_MAX;         // tokens
-  std::function<void()> at_token = nullptr;  // called with each token
+  std::size_t stop_after = SIZE_MAX;                               // tokens
+  std::function<void()> at_admission = nullptr, at_end = nullptr;  // called then
 
   std::vector<tokenizer::TokenId> tokens;
   std::vector<std::uint64_t> logits;                   // hashes
@@ -54,6 +56,7 @@ class KeepingClient final : public BatchClient {
   void on_admitted(std::size_t found) override {
     EXPECT_FALSE(cached || end);
     cached = found;
+    if (at_admission) at_admission();
   }
   void on_prefill(std::size_t done, std::size_t total) override {
     EXPECT_TRUE(cached && !end && done > (prefilled.empty() ? 0 : prefilled.back()) && done <= total);
@@ -71,12 +74,12 @@ class KeepingClient final : public BatchClient {
     EXPECT_TRUE(cached && !end);
     tokens.push_back(token.id);
     best.push_back(listed(token));
-    if (at_token) at_token();
     return tokens.size() < stop_after;
   }
   void on_end(const BatchEnd& told) override {
     ends += 1;
     end = told;
+    if (at_end) at_end();
   }
 
  private:
@@ -98,14 +101,14 @@ struct TurnedClock {
 
 // Reads that fail.
 struct Faults {
-  std::function<bool()> fails = nullptr;  // asked for each read; null: none fails
+  std::function<bool(const DiskRead&)> fails = nullptr;  // asked for each read; null: none fails
   std::uint64_t reads = 0, failed = 0;
 
   void put_into(EngineOptions& options) {
     options.fetch.wrap_reader = [this](std::unique_ptr<DiskReader> inner) {
-      return make_faulty_reader(std::move(inner), [this](const DiskRead&) {
+      return make_faulty_reader(std::move(inner), [this](const DiskRead& read) {
         ++reads;
-        if (!fails || !fails()) return 0;
+        if (!fails || !fails(read)) return 0;
         ++failed;
         return EIO;
       });
@@ -183,5 +186,69 @@ inline AloneAnswer answer_alone(Engine& engine, const BatchRequest& request) {
     answer.logits.push_back(hash_of(answer.rows[i]));
   return answer;
 }
+
+inline std::vector<tokenizer::TokenId> prompt_of(std::size_t tokens, std::size_t salt = 0) {
+  std::vector<tokenizer::TokenId> prompt;
+  for (std::size_t i = 0; i < tokens; ++i)
+    prompt.push_back(static_cast<tokenizer::TokenId>((7 * i + 5 * salt + 3) % 64));
+  return prompt;
+}
+
+inline BatchRequest request_of(std::vector<tokenizer::TokenId> prompt, std::optional<std::size_t> tokens) {
+  BatchRequest request;
+  request.prompt = std::move(prompt);
+  request.max_tokens = tokens;
+  request.ignore_eos = true;
+  return request;
+}
+
+// A batcher for one model, and its clients.
+class BatcherFixture : public ::testing::Test {
+ protected:
+  void make(EngineOptions options) {
+    options.positions = positions_;
+    batcher_.reset();
+    engine_ = model_.engine(options);
+    rules_.parallel = options.sequences;
+    rules_.now = clock_.function();
+    batcher_ = std::make_unique<Batcher>(*engine_, rules_);
+  }
+  void make(std::size_t parallel, std::size_t chunk, std::optional<std::size_t> kv_tokens = {}) {
+    EngineOptions options = batch_options(parallel, chunk);
+    options.kv_tokens = kv_tokens;
+    make(options);
+  }
+  KeepingClient& submit(BatchRequest request) {
+    KeepingClient& client = clients_.emplace_back();
+    ids_.push_back(batcher_->submit(std::move(request), client));
+    return client;
+  }
+  void run() {
+    while (batcher_->advance()) {
+    }
+    expect_nothing_left();
+  }
+  void expect_nothing_left() const {
+    const BatchLoad load = batcher_->load();
+    EXPECT_EQ(load.waiting + load.prefilling + load.decoding + load.stalled, 0u);
+    EXPECT_EQ(engine_->prefixes().use().used, 0u);
+    for (const KeepingClient& client : clients_) EXPECT_EQ(client.ends, 1);
+  }
+  AloneAnswer alone(const BatchRequest& request) const {
+    EngineOptions options = batch_options(1, 64);
+    options.positions = positions_;
+    const auto engine = model_.engine(options);
+    return answer_alone(*engine, request);
+  }
+
+  const BatchModel model_{sluice::testing::kGoldenModels + "/qwen2_moe_a"};
+  std::size_t positions_ = 160;
+  TurnedClock clock_;
+  BatchRules rules_;
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<Batcher> batcher_;
+  std::deque<KeepingClient> clients_;
+  std::vector<RequestId> ids_;
+};
 
 }  // namespace sluice::engine

@@ -133,8 +133,8 @@ class Run {
     const Bytes activations = accountant.used(device::Account::kActivations);
     // Some reads fail alone, and some with those that follow, so that passes fail again.
     if (setting_.faults)
-      faults_.fails = [this] {
-        if (random_() % 400 == 0) broken_ = random_() % 2 == 0 ? 1 : random_() % 12;
+      faults_.fails = [this](const DiskRead&) {
+        if (random_() % 200 == 0) broken_ = random_() % 2 == 0 ? 1 : random_() % 60;
         return broken_ > 0 && broken_-- > 0;
       };
     BatchRules rules{setting_.parallel, setting_.decode_share, setting_.stretch, clock_.function()};
@@ -258,7 +258,7 @@ std::vector<BatchSetting> settings_for(bool encoder) {
     for (const std::size_t chunk : {16, 64, 4096}) {
       if (encoder && parallel > 1) continue;
       all.push_back({parallel, chunk, decode_shares[i % 3], i % 2 == 0 ? 0.3 : 1.0, i % 4 == 3,
-                     i % 5 == 4 || parallel > 7, i % 2 == 0 ? 512 : 20});
+                     i % 5 == 4 || parallel > 7, std::size_t{i % 2 == 0 ? 512u : 20u}});
       ++i;
     }
   return all;

@@ -3,82 +3,18 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <deque>
-#include <string>
 #include <vector>
 
 #include "base/error.h"
 #include "engine/batch/batch_testing.h"
 #include "engine/watch/statistics.h"
-#include "model/golden_models.h"
 
 namespace sluice::engine {
 namespace {
 
 using tokenizer::TokenId;
 
-const std::string kModel = sluice::testing::kGoldenModels + "/qwen2_moe_a";
-
-std::vector<TokenId> prompt_of(std::size_t tokens, std::size_t salt = 0) {
-  std::vector<TokenId> prompt;
-  for (std::size_t i = 0; i < tokens; ++i)
-    prompt.push_back(static_cast<TokenId>((7 * i + 5 * salt + 3) % 64));
-  return prompt;
-}
-
-BatchRequest request_of(std::vector<TokenId> prompt, std::optional<std::size_t> tokens) {
-  BatchRequest request;
-  request.prompt = std::move(prompt);
-  request.max_tokens = tokens;
-  request.ignore_eos = true;
-  return request;
-}
-
-class BatcherTest : public ::testing::Test {
- protected:
-  void make(std::size_t parallel, std::size_t chunk, std::optional<std::size_t> kv_tokens = {}) {
-    EngineOptions options = batch_options(parallel, chunk);
-    options.kv_tokens = kv_tokens;
-    options.positions = positions_;
-    batcher_.reset();
-    engine_ = model_.engine(options);
-    rules_.parallel = parallel;
-    rules_.now = clock_.function();
-    batcher_ = std::make_unique<Batcher>(*engine_, rules_);
-  }
-  KeepingClient& submit(BatchRequest request) {
-    KeepingClient& client = clients_.emplace_back();
-    ids_.push_back(batcher_->submit(std::move(request), client));
-    return client;
-  }
-  void run() {
-    while (batcher_->advance()) {
-    }
-    expect_nothing_left();
-  }
-  void expect_nothing_left() const {
-    const BatchLoad load = batcher_->load();
-    EXPECT_EQ(load.waiting + load.prefilling + load.decoding + load.stalled, 0u);
-    EXPECT_EQ(engine_->prefixes().use().used, 0u);
-    for (const KeepingClient& client : clients_) EXPECT_EQ(client.ends, 1);
-  }
-  AloneAnswer alone(const BatchRequest& request) const {
-    EngineOptions options = batch_options(1, 64);
-    options.positions = positions_;
-    const auto engine = model_.engine(options);
-    return answer_alone(*engine, request);
-  }
-
-  const BatchModel model_{kModel};
-  std::size_t positions_ = 160;
-  TurnedClock clock_;
-  BatchRules rules_;
-  std::unique_ptr<Engine> engine_;
-  std::unique_ptr<Batcher> batcher_;
-  std::deque<KeepingClient> clients_;
-  std::vector<RequestId> ids_;
-};
+using BatcherTest = BatcherFixture;
 
 TEST_F(BatcherTest, OneRequestGetsWhatGenerateGives) {
   make(1, 16);
