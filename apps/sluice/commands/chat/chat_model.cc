@@ -11,6 +11,7 @@
 #include "engine/generate.h"
 #include "setup/engine_options.h"
 #include "setup/kept_measurements.h"
+#include "tokenizer/chat/calls/answer_parser.h"
 
 namespace sluice::app {
 namespace {
@@ -22,6 +23,26 @@ constexpr std::size_t kUsualContext = 4096;
 std::size_t context_of(const EngineFlags& flags, const model::Model& model) {
   return flags.context != 0 ? context_tokens(flags, model)
                             : std::min<std::size_t>(kUsualContext, model.config.max_positions);
+}
+
+void add(const tokenizer::AnswerEvent& event, ChatAnswer& answer) {
+  using Kind = tokenizer::AnswerEvent::Kind;
+  switch (event.kind) {
+    case Kind::kReasoning:
+      answer.reasoning += event.text;
+      break;
+    case Kind::kContent:
+      answer.content += event.text;
+      break;
+    case Kind::kCallBegin:
+      answer.calls.push_back({event.id, event.name, {}});
+      break;
+    case Kind::kCallArguments:
+      answer.calls.back().arguments += event.text;
+      break;
+    case Kind::kCallEnd:
+      break;
+  }
 }
 
 }  // namespace
@@ -40,7 +61,7 @@ ChatModel::ChatModel(const EngineFlags& flags, const std::string& chat_template)
 }
 
 ChatAnswer ChatModel::answer(const Json& messages, const ChatSettings& settings, std::uint64_t seed,
-                             const OnPrompt& on_prompt, const OnPiece& on_piece,
+                             const OnPrompt& on_prompt, const OnEvent& on_event,
                              const std::function<bool()>& should_stop) {
   const RenderedChat chat = prompt_->render(messages, settings.think);
   if (chat.tokens.size() > context_)
@@ -52,11 +73,14 @@ ChatAnswer ChatModel::answer(const Json& messages, const ChatSettings& settings,
              Setting::kContext);
   ChatAnswer answer;
   answer.prompt_tokens = chat.tokens.size();
-  tokenizer::ReasoningSplitter splitter(prompt_->marks(), chat.text);
-  const auto give = [&](std::vector<tokenizer::AnswerPiece> pieces) {
-    for (const tokenizer::AnswerPiece& piece : pieces) {
-      (piece.part == tokenizer::AnswerPart::kContent ? answer.content : answer.reasoning) += piece.text;
-      on_piece(piece);
+  // Calls of different answers have different ids.
+  tokenizer::AnswerParser parser(
+      prompt_->format(), nullptr,
+      {.prompt = chat.text, .begun = {}, .tools = {}, .any_calls = true, .seed = seed + chat.tokens.size()});
+  const auto give = [&](const std::vector<tokenizer::AnswerEvent>& events) {
+    for (const tokenizer::AnswerEvent& event : events) {
+      add(event, answer);
+      on_event(event);
     }
   };
   engine::GenerateRequest request;
@@ -67,11 +91,11 @@ ChatAnswer ChatModel::answer(const Json& messages, const ChatSettings& settings,
   request.stop = settings.stop;
   request.stop.insert(request.stop.end(), prompt_->stop().begin(), prompt_->stop().end());
   request.ends = prompt_->ends();
-  if (prompt_->marks().special) request.special = tokenizer::ShowSpecial::kYes;
+  if (prompt_->marks_are_special()) request.special = tokenizer::ShowSpecial::kYes;
   bool answers = false;
   request.on_text = [&](const std::string& text, std::size_t) {
     answers = true;
-    give(splitter.append(text));
+    give(parser.append(text));
   };
   // While the prompt is computed it is asked before each layer of each chunk.
   const std::size_t fresh = chat.tokens.size() - conversation_->alike(chat.tokens);
@@ -83,7 +107,7 @@ ChatAnswer ChatModel::answer(const Json& messages, const ChatSettings& settings,
     return should_stop();
   };
   answer.result = conversation_->generate(open_.tokenizer.get(), request);
-  give(splitter.finish());
+  give(parser.finish());
   return answer;
 }
 

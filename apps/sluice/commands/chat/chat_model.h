@@ -6,20 +6,23 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/json/json.h"
 #include "commands/chat/chat_prompt.h"
 #include "commands/chat/chat_settings.h"
+#include "commands/chat/dialogue.h"
 #include "engine/conversation.h"
 #include "engine/engine.h"
 #include "flags/engine_flags.h"
 #include "setup/open_model.h"
-#include "tokenizer/chat/reasoning.h"
+#include "tokenizer/chat/calls/answer_event.h"
 
 namespace sluice::app {
 
 struct ChatAnswer {
   std::string content, reasoning;
+  std::vector<ChatCall> calls;
   std::size_t prompt_tokens = 0;
   engine::GenerateResult result;  // its text is the answer as the model wrote it
 };
@@ -35,14 +38,14 @@ class ChatModel {
   const ChatPrompt& prompt() const { return *prompt_; }
   std::size_t context() const { return context_; }  // most tokens of prompt and answer
 
-  using OnPiece = std::function<void(const tokenizer::AnswerPiece&)>;
+  using OnEvent = std::function<void(const tokenizer::AnswerEvent&)>;
   // How far the prompt is computed, from 0 to 1, and its tokens that are.
   using OnPrompt = std::function<void(double done, std::size_t tokens)>;
-  // Answers the last of the messages (docs/chat-templates.md). `on_piece` gets the answer as it comes.
+  // Answers the last of the messages (docs/chat-templates.md). `on_event` gets the answer as it comes.
   // `should_stop` ends it there, with what has come. Error(kInvalid) for a prompt that does not fit the
   // context, and for messages that the template refuses; then nothing has changed.
   ChatAnswer answer(const Json& messages, const ChatSettings& settings, std::uint64_t seed,
-                    const OnPrompt& on_prompt, const OnPiece& on_piece,
+                    const OnPrompt& on_prompt, const OnEvent& on_event,
                     const std::function<bool()>& should_stop);
 
  private:

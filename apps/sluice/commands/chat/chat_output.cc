@@ -22,6 +22,7 @@ std::string dimmed(const std::string& line) {
 Json answer_json(const ChatAnswer& answer, const TurnStatistics& statistics) {
   Json json = {{"content", answer.content}};
   if (!answer.reasoning.empty()) json["reasoning_content"] = answer.reasoning;
+  if (!answer.calls.empty()) json["tool_calls"] = calls_json(answer.calls);
   json["stop_reason"] = engine::stop_reason_name(answer.result.reason);
   json["statistics"] = statistics.json(answer.prompt_tokens, answer.result);
   return json;
@@ -37,7 +38,7 @@ void ChatOutput::begin(const engine::Engine& engine) {
   if (json_) return;
   if (!first_ && !terminal_) std::cout << '\n';
   first_ = false;
-  reasons_ = false;
+  reasons_ = content_ = call_ = false;
   hidden_ = 0;
   live_ = std::make_unique<LiveText>(terminal_, colour_, nullptr);
 }
@@ -49,20 +50,42 @@ void ChatOutput::prompt(double done, std::size_t tokens) {
     draw_live_line(fmt::format("reading {} tokens: {:.0f} %", tokens, 100 * done));
 }
 
-void ChatOutput::piece(const tokenizer::AnswerPiece& piece, Think think) {
-  if (json_) return;
-  remove_live_line();
-  if (piece.part == tokenizer::AnswerPart::kReasoning) {
-    if (think == Think::kHide) {
-      if (hidden_++ == 0 && terminal_) show("… thinking", Tone::kDim);
-      return;
-    }
-    reasons_ = true;
-    return show(piece.text, Tone::kDim);
+void ChatOutput::reasoning(const std::string& text, Think think) {
+  if (think == Think::kHide) {
+    if (hidden_++ == 0 && terminal_) show("… thinking", Tone::kDim);
+    return;
   }
+  if (std::exchange(content_, false) || std::exchange(call_, false)) show("\n\n", Tone::kPlain);
+  reasons_ = true;
+  show(text, Tone::kDim);
+}
+
+void ChatOutput::part_from(const char* behind_content) {
   if (std::exchange(reasons_, false)) show("\n\n", Tone::kPlain);
   if (std::exchange(hidden_, 0) > 0 && terminal_) show("\n", Tone::kPlain);
-  show(piece.text, Tone::kPlain);
+  if (std::exchange(content_, false)) show(behind_content, Tone::kPlain);
+  if (std::exchange(call_, false)) show("\n", Tone::kPlain);
+}
+
+void ChatOutput::event(const tokenizer::AnswerEvent& event, Think think) {
+  using Kind = tokenizer::AnswerEvent::Kind;
+  if (json_) return;
+  remove_live_line();
+  switch (event.kind) {
+    case Kind::kReasoning:
+      return reasoning(event.text, think);
+    case Kind::kContent:
+      part_from("");
+      content_ = true;
+      return show(event.text, Tone::kPlain);
+    case Kind::kCallBegin:
+      part_from("\n");
+      return show("⚙ " + event.name + " ", Tone::kPlain);
+    case Kind::kCallArguments:
+      return show(event.text, Tone::kPlain);
+    case Kind::kCallEnd:
+      call_ = true;
+  }
 }
 
 void ChatOutput::end(const ChatAnswer& answer, const ChatSettings& settings, std::size_t context) {

@@ -7,8 +7,8 @@
 #include "base/json/json.h"
 #include "commands/chat/chat_settings.h"
 #include "setup/open_model.h"
+#include "tokenizer/chat/calls/family.h"
 #include "tokenizer/chat/chat_template.h"
-#include "tokenizer/chat/reasoning.h"
 #include "tokenizer/text/token_id.h"
 
 namespace sluice::app {
@@ -29,7 +29,8 @@ class ChatPrompt {
   RenderedChat render(const Json& messages, Think think) const;
 
   const std::string& place() const { return template_.place(false); }  // of the template
-  const tokenizer::ReasoningMarks& marks() const { return marks_; }
+  const tokenizer::AnswerFormat& format() const { return format_; }
+  bool marks_are_special() const { return marks_are_special_; }  // some of the format: texts must show them
   // What the template writes behind an answer: a token, or text where it is none of the tokenizer's.
   const std::vector<tokenizer::TokenId>& ends() const { return ends_; }
   const std::vector<std::string>& stop() const { return stop_; }
@@ -37,7 +38,8 @@ class ChatPrompt {
  private:
   const tokenizer::Tokenizer& tokenizer_;
   const tokenizer::ChatTemplate template_;
-  const tokenizer::ReasoningMarks marks_;
+  const tokenizer::AnswerFormat format_;
+  const bool marks_are_special_;
   std::vector<tokenizer::TokenId> ends_;
   std::vector<std::string> stop_;
 };

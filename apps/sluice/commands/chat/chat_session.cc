@@ -105,11 +105,11 @@ void ChatSession::answer(Dialogue asked) {
   const ChatAnswer answer = model_.answer(
       asked.messages(), settings_, seed,
       [&](double done, std::size_t tokens) { output_.prompt(done, tokens); },
-      [&](const tokenizer::AnswerPiece& piece) { output_.piece(piece, settings_.think); },
+      [&](const tokenizer::AnswerEvent& event) { output_.event(event, settings_.think); },
       interrupted_or_unread);
   output_.end(answer, settings_, model_.context());
   if (!answer.result.tokens.empty()) {  // else it was stopped before it began
-    asked.answer(answer.content, answer.reasoning);
+    asked.answer(answer.content, answer.reasoning, answer.calls);
     dialogue_ = std::move(asked);
     used_ = answer.prompt_tokens + answer.result.tokens.size();
   }

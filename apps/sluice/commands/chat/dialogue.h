@@ -9,6 +9,11 @@
 
 namespace sluice::app {
 
+// A call of a tool. A chat shows it, and makes none.
+struct ChatCall {
+  std::string id, name, arguments;
+};
+
 // Thread-compatible.
 class Dialogue {
  public:
@@ -17,14 +22,14 @@ class Dialogue {
   bool empty() const { return messages_.empty(); }
 
   void ask(const std::string& text);
-  void answer(const std::string& text, const std::string& reasoning);
+  void answer(const std::string& text, const std::string& reasoning, std::vector<ChatCall> calls);
   // Forgets the last answer, where there is one; the question stays. False where nothing was asked.
   bool take_back_answer();
   // Forgets the last question and its answer, and says the question; false where there is none.
   bool take_back(std::string* question = nullptr);
   void clear() { messages_.clear(); }  // the system's message stays
 
-  // [{role, content, reasoning_content}], the system's first.
+  // [{role, content, reasoning_content, tool_calls}], the system's first.
   Json messages() const;
   // Error(kInvalid) in `file`, and nothing changed, for anything but such messages of text, the last of them
   // an answer.
@@ -34,9 +39,13 @@ class Dialogue {
   std::string system_;
   struct Message {
     std::string content, reasoning;
+    std::vector<ChatCall> calls;
   };
   std::vector<Message> messages_;  // by turns from the user and the model
   bool answered() const { return messages_.size() % 2 == 0; }
 };
+
+// As messages have them: [{id, type, function: {name, arguments}}].
+Json calls_json(const std::vector<ChatCall>& calls);
 
 }  // namespace sluice::app

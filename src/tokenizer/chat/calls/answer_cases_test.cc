@@ -58,6 +58,15 @@ std::vector<AnswerCase> object_cases() {
        "<tool_call>{\"name\": \"X\", \"arguments\": {\"a\": \"1\n\\d\"}}</tool_call>",
        {"F X {\"a\": \"1\n\\d\"}"}},
       {"hermes", "<think>\n", "<tool_call></think>Q", {"R <tool_call>", "C Q"}},
+      // Reasoning alone.
+      {"hermes", "", "plain, \n", {"C plain, \n"}},
+      {"hermes", "", "<think>\nOne.\n\nTwo.\n</think>\n\nThree. ", {"R One.\n\nTwo.", "C Three. "}},
+      {"hermes", "<think>\n\n</think>\n\n", "\nQ", {"C Q"}},
+      {"hermes", "<think>", "never ends \n", {"R never ends"}},
+      {"hermes", "", "1 <thin", {"C 1 <thin"}},
+      {"hermes", "", "<<think>x</think>", {"C <", "R x"}},
+      {"hermes", "", "<think> </think>", {}},
+      {"hermes", "", "</think>stays", {"C </think>stays"}},
       {"mistral-v3",
        "",
        "[TOOL_CALLS][{\"name\": \"get_weather\", \"arguments\": {\"city\": \"QZ\"}, \"id\": \"abcdefghi\"}, "

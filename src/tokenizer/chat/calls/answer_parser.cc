@@ -18,11 +18,12 @@ class AnswerParser::Impl {
       : tools_(std::move(start.tools)),
         tokens_(tokenizer),
         sink_(format.family->ids, start.past_calls, start.seed) {
+    const bool calls = start.any_calls || !tools_.empty();
     if (format.family->body == CallBody::kChannels) {
-      machine_ = std::make_unique<ChannelAnswer>(tokens_, !tools_.empty(), sink_);
+      machine_ = std::make_unique<ChannelAnswer>(tokens_, calls, sink_);
     } else {
       std::optional<ToolSchema> schema;
-      if (!tools_.empty()) schema = [this](std::string_view name) { return schema_of(name); };
+      if (calls) schema = [this](std::string_view name) { return schema_of(name); };
       machine_ = std::make_unique<MarkedAnswer>(format, tokens_, schema, sink_);
     }
     const bool ends = start.prompt.ends_with(start.begun);
@@ -70,6 +71,16 @@ std::vector<AnswerEvent> AnswerParser::append(std::string_view text) {
 std::vector<AnswerEvent> AnswerParser::finish() { return impl_->finish(); }
 bool AnswerParser::reasons() const { return impl_->sink().reasons(); }
 std::size_t AnswerParser::calls() const { return impl_->sink().calls(); }
+
+bool has_special_marks(const AnswerFormat& format, const Tokenizer& tokenizer) {
+  AnswerSink sink(CallIds::kCall, 0, 0);
+  MarkTokens tokens(&tokenizer);
+  if (format.family->body == CallBody::kChannels)
+    ChannelAnswer(tokens, false, sink);
+  else
+    MarkedAnswer(format, tokens, std::nullopt, sink);
+  return tokens.has_special();
+}
 
 std::vector<AnswerTool> answer_tools(const Json& tools) {
   std::vector<AnswerTool> result;

@@ -29,6 +29,7 @@ struct AnswerStart {
   // A call that has begun in it is given whole; nothing else of it is given.
   std::string_view begun;
   std::vector<AnswerTool> tools;  // none: nothing is parsed as a call
+  bool any_calls = false;         // calls are parsed without tools, too
   std::size_t past_calls = 0;     // in the messages of the conversation
   std::uint64_t seed = 0;         // of the ids of calls
 };
@@ -57,6 +58,9 @@ class AnswerParser {
   class Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+// Whether some marks of the format are special tokens: texts show these only on demand (ShowSpecial).
+bool has_special_marks(const AnswerFormat& format, const Tokenizer& tokenizer);
 
 // The tools of a request in OpenAI's form: [{"type": "function", "function": {"name": …, "parameters": …}}].
 // Others are left out.

@@ -128,6 +128,10 @@ TEST(AnswerParser, GivesArgumentsThatAreJson) {
   EXPECT_GE(calls, 25u);
 }
 
+TEST(AnswerParser, ReadsNoReasoningWhereTheTemplateHasNone) {
+  EXPECT_EQ(parsed(answer_format(""), "", {"a <think>b</think> c"}).lines(), Lines{"C a <think>b</think> c"});
+}
+
 TEST(AnswerParser, ReadsNoCallsWithoutTools) {
   const auto lines = [](const std::string& family, const std::string& text) {
     return parsed(case_format(family), "", {text}, {}).lines();

@@ -70,8 +70,8 @@ struct AnswerFormat {
   const CallFamily* told = nullptr;
   ReasoningMarks reasoning;
 };
-// By the source of its chat template; the family by name, if one is given (Setting::kToolFormat). Error(kUsage)
-// for a name of none. `tells_tools`: the template shows tools (ChatCaps::tools).
+// By the source of its chat template; the family by name, if one is given (Setting::kToolFormat).
+// Error(kUsage) for a name of none. `tells_tools`: the template shows tools (ChatCaps::tools).
 AnswerFormat answer_format(std::string_view template_source, std::string_view family_name = {},
                            bool tells_tools = true);
 

@@ -12,10 +12,11 @@ MarkedAnswer::MarkedAnswer(const AnswerFormat& format, MarkTokens& tokens,
       reasoning_end_(tokens.tagged(reasoning_.end)),
       sink_(sink) {
   // Without tools the marks are text, special tokens or not.
-  const CallMarks known(*format.family, tokens);
-  if (!schema) return;
-  for (const CallFamily* family : {format.family, format.told})
-    if (family != nullptr) forms_.push_back(std::make_unique<Form>(*family, tokens, *schema));
+  for (const CallFamily* family : {format.family, format.told}) {
+    if (family == nullptr) continue;
+    auto form = std::make_unique<Form>(*family, tokens, schema.value_or(nullptr));
+    if (schema) forms_.push_back(std::move(form));
+  }
 }
 
 void MarkedAnswer::begin(std::string_view prompt) {

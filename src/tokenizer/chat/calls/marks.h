@@ -12,8 +12,8 @@
 namespace sluice::tokenizer {
 
 inline constexpr std::string_view kAnswerBlanks = " \t\r\n";
-// Stands before the text of a special token, which is so told from ordinary tokens of that text. It is no byte
-// of UTF-8.
+// Stands before the text of a special token, which is so told from ordinary tokens of that text. It is no
+// byte of UTF-8.
 inline constexpr char kSpecialToken = '\xff';
 
 std::string without_tags(std::string_view tagged);
@@ -27,6 +27,7 @@ class MarkTokens {
   // A token's text: tagged if it is a special token of a mark, without it if it is another special token.
   std::string tagged(TokenId id, std::string_view text) const;
   std::string tagged_plain(std::string_view text) const;
+  bool has_special() const { return !specials_.empty(); }  // in the marks so far
 
  private:
   const Tokenizer* tokenizer_;

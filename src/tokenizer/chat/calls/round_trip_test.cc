@@ -35,7 +35,8 @@ struct Answer {
   std::string prompt, text;
 };
 
-// The text of the message at `place`, as the template renders it behind a prompt, without the end of its turn.
+// The text of the message at `place`, as the template renders it behind a prompt, without the end of its
+// turn.
 std::optional<Answer> answer_of(const ChatTemplate& chat, const Json& conversation, std::size_t place) {
   const auto prompt = rendered(chat, conversation, place, true);
   const auto whole = rendered(chat, conversation, place + 1, false);
