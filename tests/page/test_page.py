@@ -1142,7 +1142,7 @@ def take_picture(flags, browser):
     """The picture of the documentation: the map and the table of a model in use."""
     server = Mock("--busy", "--device", "--layers", "24", "--experts", "64", "--pace", "0.02")
     try:
-        page = browser.new_page(viewport={"width": 1200, "height": 760}, color_scheme="dark")
+        page = browser.new_page(viewport={"width": 1400, "height": 760}, color_scheme="dark")
         page.goto(server.url)
         page.wait_for_selector("#question")
         ask(page, "slow", wait=False)
