@@ -103,7 +103,7 @@ class World:
         scale = self.budget / 64 / MIB
         self.planned = {"process": 9.4, "dense": 8.1, "experts": 31.5, "kv": 6.0, "activations": 2.2, "staging": 2.6, "tables": 0.9, "serve": 3.3}
         self.planned = {name: int(size * scale * MIB) for name, size in self.planned.items()}
-        self.peak = {}
+        self.peak = {name: int(0.8 * size) for name, size in self.planned.items()}  # of a busier past
 
     def cool(self):
         now = time.monotonic()
