@@ -773,6 +773,22 @@ def the_run_is_shown(context):
     page.wait_for_selector("text=No request at the moment")
 
 
+@mock("--quiet")
+def an_engine_at_rest_has_no_speed(context):
+    page = context.page("run")
+    page.wait_for_selector(".budget .part")
+    context.api("mock/frozen", {})
+    seen = set()
+
+    def rests():
+        seen.add(page.inner_text(".tile b"))
+        return "7.5" in seen and page.inner_text(".tile b") == "0"
+
+    until(rests, "the speed is 0 again", page=page)
+    keys = page.inner_text(".keys")
+    check("everything else" in keys and "attention" not in keys and "sampling" not in keys, keys)
+
+
 # The server
 
 @mock("--key", "right")
