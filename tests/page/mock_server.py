@@ -5,7 +5,7 @@
 
 The last message decides the answer: "think", "tool", "table", "slow", "long", "fail", "break", "flood N" are understood, and "exactly:"
 gives back what follows. `POST /mock/NAME` moves the world for a test: `gap` leaves out an `experts` event, `quiet` 0|1 stops the idle
-changes, `set` [[i, state], …] sets states, `hidden` changes states without an event. Shapes are those of docs/page.md.
+changes, `frozen` repeats the same `stats`, `set` [[i, state], …] sets states, `hidden` changes states without an event. Shapes are those of docs/page.md.
 """
 import argparse
 import base64
@@ -90,6 +90,7 @@ class World:
         self.sequence = 100
         self.pending_set, self.pending_used = {}, set()
         self.skip = False
+        self.frozen = None
         self.quiet = flags.quiet
         self.started = time.monotonic()
         self.counters = {"hits": 0, "accesses": 0, "demand": 0, "useful": 0, "late": 0, "wasted": 0}
@@ -103,7 +104,7 @@ class World:
         scale = self.budget / 64 / MIB
         self.planned = {"process": 9.4, "dense": 8.1, "experts": 31.5, "kv": 6.0, "activations": 2.2, "staging": 2.6, "tables": 0.9, "serve": 3.3}
         self.planned = {name: int(size * scale * MIB) for name, size in self.planned.items()}
-        self.peak = {}
+        self.peak = {name: int(0.8 * size) for name, size in self.planned.items()}  # of a busier past
 
     def cool(self):
         now = time.monotonic()
@@ -237,7 +238,7 @@ class World:
                 if self.requests and ticks % 2 == 0:
                     self.changed_requests()
             if ticks % 5 == 0:
-                self.publish("stats", self.stats())
+                self.publish("stats", self.frozen or self.stats())
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -363,6 +364,9 @@ class Handler(BaseHTTPRequestHandler):
                 world.flush()
                 world.use()
                 world.flush()
+            elif name == "frozen":
+                world.frozen = world.stats() | {"tokens_per_s": {"prefill": 3, "decode": 7.5}}
+                world.frozen["step_ms"] |= {"attention": 0, "sampling": 0}
             elif name == "quiet":
                 world.quiet = bool(data)
             elif name == "set":

@@ -773,6 +773,22 @@ def the_run_is_shown(context):
     page.wait_for_selector("text=No request at the moment")
 
 
+@mock("--quiet")
+def an_engine_at_rest_has_no_speed(context):
+    page = context.page("run")
+    page.wait_for_selector(".budget .part")
+    context.api("mock/frozen", {})
+    seen = set()
+
+    def rests():
+        seen.add(page.inner_text(".tile b"))
+        return "7.5" in seen and page.inner_text(".tile b") == "0"
+
+    until(rests, "the speed is 0 again", page=page)
+    keys = page.inner_text(".keys")
+    check("everything else" in keys and "attention" not in keys and "sampling" not in keys, keys)
+
+
 # The server
 
 @mock("--key", "right")
@@ -1142,7 +1158,7 @@ def take_picture(flags, browser):
     """The picture of the documentation: the map and the table of a model in use."""
     server = Mock("--busy", "--device", "--layers", "24", "--experts", "64", "--pace", "0.02")
     try:
-        page = browser.new_page(viewport={"width": 1200, "height": 760}, color_scheme="dark")
+        page = browser.new_page(viewport={"width": 1400, "height": 760}, color_scheme="dark")
         page.goto(server.url)
         page.wait_for_selector("#question")
         ask(page, "slow", wait=False)

@@ -32,7 +32,7 @@ export class Chat {
       'aria-label': 'File to import',
       tabIndex: -1
     });
-    picker.addEventListener('change', () => this.#import(picker));
+    picker.addEventListener('change', () => this.#readFile(picker));
     this.side =
         el('aside', {class: 'side', 'aria-label': 'Conversations'},
            button(
@@ -40,7 +40,7 @@ export class Chat {
                () => this.open(new Conversation())),
            el('nav', {'aria-label': 'Conversations'}, this.list),
            el('div', {class: 'row side-foot'},
-              button('Export', {icon: 'export', text: true, class: 'quiet'}, () => this.#export()),
+              button('Export', {icon: 'export', text: true, class: 'quiet'}, () => this.#writeFile()),
               button('Import', {icon: 'import', text: true, class: 'quiet'}, () => picker.click()), picker));
     this.log =
         el('div', {class: 'log', role: 'log', 'aria-live': 'off', 'aria-label': 'Messages', tabindex: '0'});
@@ -58,6 +58,7 @@ export class Chat {
         this.side, this.shade,
         el('div', {class: 'talk'}, this.toggle, this.log, this.down, this.composer.node));
     this.log.addEventListener('scroll', () => this.#scrolled());
+    document.addEventListener('scroll', () => this.#scrolled());
     place.addEventListener('keydown', (event) => {
       if (event.key !== 'Escape') return;
       if (this.side.classList.contains('open'))
@@ -271,50 +272,55 @@ export class Chat {
     toast(el('span', {}, `“${name}” is deleted. `, undo));
   }
 
-#export() {
-  const address = URL.createObjectURL(new Blob([shelf.exportConversations()], {type: 'application/json'}));
-  const link = el(
-      'a', {href: address, download: `sluice-conversations-${new Date().toISOString().slice(0, 10)}.json`});
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(address), 10000);
-}
-
-async #import(picker) {
-  const [file] = picker.files;
-  picker.value = '';
-  if (file === undefined) return;
-  try {
-    const number = shelf.importConversations(await file.text());
-    toast(number === 1 ? 'One conversation was imported.' : `${number} conversations were imported.`);
-  } catch (error) {
-    toast(error.message);
+  #writeFile() {
+    const address = URL.createObjectURL(new Blob([shelf.exportConversations()], {type: 'application/json'}));
+    const link = el(
+        'a', {href: address, download: `sluice-conversations-${new Date().toISOString().slice(0, 10)}.json`});
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(address), 10000);
   }
-  this.#showList();
-}
 
-#showSide(open) {
-  this.side.classList.toggle('open', open);
-  this.shade.classList.toggle('open', open);
-  this.toggle.setAttribute('aria-expanded', String(open));
-  if (open) this.side.querySelector('button').focus();
-}
+  async #readFile(picker) {
+    const [file] = picker.files;
+    picker.value = '';
+    if (file === undefined) return;
+    try {
+      const number = shelf.importConversations(await file.text());
+      toast(number === 1 ? 'One conversation was imported.' : `${number} conversations were imported.`);
+    } catch (error) {
+      toast(error.message);
+    }
+    this.#showList();
+  }
 
-#welcome() {
-  const {id} = this.#model();
-  return el(
-      'div', {class: 'welcome'}, el('h1', {}, id ? `Talk with ${id}` : 'Talk with the model'),
-      el('p', {},
-         'Enter sends, Shift+Enter begins a new line, Esc stops. Conversations stay in this browser.'));
-}
+  #showSide(open) {
+    this.side.classList.toggle('open', open);
+    this.shade.classList.toggle('open', open);
+    this.toggle.setAttribute('aria-expanded', String(open));
+    if (open) this.side.querySelector('button').focus();
+  }
 
-#scrolled() {
-  const gap = this.log.scrollHeight - this.log.scrollTop - this.log.clientHeight;
-  this.#stick = gap < 40;
-  this.down.hidden = gap < 200;
-}
+  #welcome() {
+    const {id} = this.#model();
+    return el(
+        'div', {class: 'welcome'}, el('h1', {}, id ? `Talk with ${id}` : 'Talk with the model'),
+        el('p', {},
+           'Enter sends, Shift+Enter begins a new line, Esc stops. Conversations stay in this browser.'));
+  }
 
-#toEnd() {
-  this.#stick = true;
-  this.log.scrollTop = this.log.scrollHeight;
-}
+  // On low screens the page scrolls as a whole.
+  #scroller() { return this.log.scrollHeight > this.log.clientHeight ? this.log : document.scrollingElement; }
+
+  #scrolled() {
+    const {scrollHeight, scrollTop, clientHeight} = this.#scroller();
+    const gap = scrollHeight - scrollTop - clientHeight;
+    this.#stick = gap < 40;
+    this.down.hidden = gap < 200;
+  }
+
+  #toEnd() {
+    this.#stick = true;
+    const scroller = this.#scroller();
+    scroller.scrollTop = scroller.scrollHeight;
+  }
 }

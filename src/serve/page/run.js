@@ -65,8 +65,8 @@ export class Run {
         el('ul', {class: 'keys'},
            ...PARTS.map(
                ([, label], i) =>
-                   el('li', {}, el('i', {class: `key part s${i}`, 'aria-hidden': 'true'}), `${label} `,
-                      el('b', {}, '–'))));
+                   el('li', {}, el('i', {class: `key part s${i}`, 'aria-hidden': 'true'}),
+                      el('span', {}, label), ' ', el('b', {}, '–'))));
     this.step = el('p', {class: 'muted'}, 'No answer has been made yet.');
     this.ahead = el('dl', {class: 'facts'});
     this.budgets = el('div', {class: 'budgets'});
@@ -84,7 +84,7 @@ export class Run {
            el('section', {class: 'panel', 'aria-labelledby': 'plan-title'},
               el('h2', {id: 'plan-title'}, 'The plan'), this.plan)));
     feed.addEventListener('stats', ({detail}) => {
-      this.#push(wholeStats(detail));
+      this.#push(this.#rested(wholeStats(detail)));
       if (this.#visible) this.#showStats(this.#before.at(-1));
     });
     feed.addEventListener('requests', ({detail}) => {
@@ -103,6 +103,13 @@ export class Run {
     if (this.#before.length > 0) this.#showStats(this.#before.at(-1));
     this.lanes.show(this.#feed.last.get('requests') ?? []);
     this.#showPlan();
+  }
+
+  // An engine with nothing to do says the same again; its last speed is not its speed now.
+  #rested(stats) {
+    const same = this.#before.at(-1)?.t === stats.t;
+    if (!same || this.#feed.last.get('requests')?.length > 0) return stats;
+    return {...stats, tokens_per_s: NOTHING_WITHIN.tokens_per_s, disk: {...stats.disk, bytes_per_s: 0}};
   }
 
   #push(stats) {
@@ -142,13 +149,18 @@ export class Run {
     const values = PARTS.map(([name]) => step?.[name] ?? 0);
     const sum = values.reduce((a, b) => a + b, 0);
     if (sum === 0) return;
-    this.step.textContent = `${duration(sum)} for each token of all answers together.`;
+    // A server that cannot tell attention from other products says 0 of it.
+    const labels =
+        PARTS.map(([name, label]) => (name === 'dense' && !step.attention ? 'everything else' : label));
+    this.step.textContent = `${duration(sum)} a step, in which every answer gets a token.`;
     values.forEach((value, i) => {
       this.split.children[i].style.width = `${(100 * value) / sum}%`;
+      this.times.children[i].hidden = value === 0;
+      this.times.children[i].querySelector('span').textContent = labels[i];
       this.times.children[i].querySelector('b').textContent = `${duration(value)}, ${percent(value, sum)}`;
     });
     this.split.setAttribute(
-        'aria-label', PARTS.map(([, label], i) => `${label} ${percent(values[i], sum)}`).join(', '));
+        'aria-label', labels.map((label, i) => `${label} ${percent(values[i], sum)}`).join(', '));
   }
 
   #showFacts({demand, accesses, prefetch}) {
