@@ -91,12 +91,11 @@ bool AnswerStream::on_token(const engine::BatchToken& token) {
   if (!prompt_scores_.empty()) push(PromptScores{std::exchange(prompt_scores_, {})});
   ++generated_;
   if (parser_ && parser_->reasons()) ++reasoning_;
-  if (scores_ && !(token.ends && parser_)) pending_.push_back(scored(token));
+  if (scores_ && !parser_) content_scores_.push_back(scored(token));
   if (token.ends) return true;
-  if (decoder_)
-    read(decoder_->append(token.id), token.id);
-  else
-    give_text({});
+  const std::string text = decoder_ ? decoder_->append(token.id) : std::string();
+  if (scores_ && parser_) pending_.push_back({scored(token), text.size()});
+  read(text, token.id);
   return !stops_.found() && !calls_over_ && !lost_;
 }
 
@@ -109,14 +108,17 @@ void AnswerStream::read(std::string_view text, std::optional<tokenizer::TokenId>
 void AnswerStream::take(const tokenizer::AnswerEvent& event) {
   using Kind = tokenizer::AnswerEvent::Kind;
   if (calls_over_ || stops_.found()) return;
-  if (event.kind == Kind::kContent) return give_text(event.text);
+  if (event.kind == Kind::kContent) {
+    score_content(event.text.size());
+    return give_text(event.text);
+  }
   if (event.kind == Kind::kCallBegin) {
     if (one_call_ && calls_ > 0) {
       calls_over_ = true;
       return;
     }
-    if (const std::string held = stops_.finish(); !held.empty())
-      push(TextDelta{held, std::exchange(pending_, {})});
+    if (std::string held = stops_.finish(); !held.empty())
+      push(TextDelta{std::move(held), std::exchange(content_scores_, {})});
   }
   pending_.clear();  // marks, and what is no content
   switch (event.kind) {
@@ -132,14 +134,18 @@ void AnswerStream::take(const tokenizer::AnswerEvent& event) {
   }
 }
 
-void AnswerStream::give_text(const std::string& text) {
-  std::string ready = stops_.append(text);
-  if (!ready.empty() || (!parser_ && !pending_.empty() && text.empty()))
-    push(TextDelta{std::move(ready), std::exchange(pending_, {})});
+void AnswerStream::score_content(std::size_t bytes) {
+  auto from = pending_.end();
+  for (std::size_t found = 0; from != pending_.begin() && found < bytes;) found += (--from)->bytes;
+  for (; from != pending_.end(); ++from) content_scores_.push_back(std::move(from->token));
+  pending_.clear();
 }
 
-void AnswerStream::give_scores() {
-  if (!parser_ && !pending_.empty()) push(TextDelta{{}, std::exchange(pending_, {})});
+void AnswerStream::give_text(const std::string& text) {
+  std::string ready = stops_.append(text);
+  // Of a raw answer tokens without a text of their own are told, too.
+  const bool alone = !parser_ && text.empty() && !content_scores_.empty();
+  if (!ready.empty() || alone) push(TextDelta{std::move(ready), std::exchange(content_scores_, {})});
 }
 
 void AnswerStream::finish_text() {
@@ -149,9 +155,9 @@ void AnswerStream::finish_text() {
       for (const tokenizer::AnswerEvent& event : parser_->finish()) take(event);
     if (!stops_.found())
       if (std::string held = stops_.finish(); !held.empty())
-        push(TextDelta{std::move(held), std::exchange(pending_, {})});
+        push(TextDelta{std::move(held), std::exchange(content_scores_, {})});
   }
-  give_scores();
+  if (!content_scores_.empty()) push(TextDelta{{}, std::exchange(content_scores_, {})});
 }
 
 void AnswerStream::on_end(const engine::BatchEnd& end) {

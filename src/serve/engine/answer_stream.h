@@ -55,10 +55,12 @@ class AnswerStream final : public engine::BatchClient {
   void read(std::string_view text, std::optional<tokenizer::TokenId> id);
   void take(const tokenizer::AnswerEvent& event);
   void give_text(const std::string& text);
-  void give_scores();  // what has been scored and belongs to no text yet
   void finish_text();
   ScoredToken scored(const engine::BatchToken& token) const;
   Finish finish_of(const engine::BatchEnd& end) const;
+
+  // Tokens whose text is the end of what has come, so many bytes; those before them were marks and blanks.
+  void score_content(std::size_t bytes);
 
   const AnswerReading& reading_;
   const std::size_t sequence_, prompt_;
@@ -68,7 +70,12 @@ class AnswerStream final : public engine::BatchClient {
   std::optional<tokenizer::StreamDecoder> decoder_;
   std::optional<tokenizer::AnswerParser> parser_;
   engine::StopStrings stops_;
-  std::vector<ScoredToken> pending_, prompt_scores_;
+  struct Pending {
+    ScoredToken token;
+    std::size_t bytes = 0;  // of its text
+  };
+  std::vector<Pending> pending_;  // it is not known yet whether they are content
+  std::vector<ScoredToken> content_scores_, prompt_scores_;
   std::size_t cached_ = 0, prefilled_ = 0, generated_ = 0, reasoning_ = 0, calls_ = 0;
   bool admitted_ = false, ended_ = false, lost_ = false, calls_over_ = false;
   Failure::Kind cancelled_as_ = Failure::Kind::kCancelled;
