@@ -62,7 +62,7 @@ def openai_chat(client):
     with client.chat.completions.stream(model="any", messages=HI, max_tokens=8, n=3, seed=5) as stream:
         for _ in stream:
             pass
-        three = [c.message.content for c in stream.get_final_completion().choices]
+        three = [c.message.content for c in stream.current_completion_snapshot.choices]
     again = client.chat.completions.create(model="any", messages=HI, max_tokens=8, n=3, seed=5)
     assert three == [c.message.content for c in again.choices], "the same seed gives the same texts"
     scored = client.chat.completions.create(model="any", messages=HI, max_tokens=4, temperature=0, logprobs=True, top_logprobs=3)
@@ -118,9 +118,9 @@ def check_anthropic(program):
     import anthropic
     with Server(program) as server:
         client = anthropic.Anthropic(base_url=server.url, api_key="none", max_retries=0)
-        plain = client.messages.create(model="any", max_tokens=16, messages=HI, temperature=0)
+        plain = client.messages.create(model="any", max_tokens=16, messages=HI, extra_body={"temperature": 0})
         text = "".join(block.text for block in plain.content if block.type == "text")
-        with client.messages.stream(model="any", max_tokens=16, messages=HI, temperature=0) as stream:
+        with client.messages.stream(model="any", max_tokens=16, messages=HI, extra_body={"temperature": 0}) as stream:
             assert "".join(stream.text_stream) == text
             final = stream.get_final_message()
         assert final.stop_reason == plain.stop_reason and final.usage.output_tokens == plain.usage.output_tokens
