@@ -51,13 +51,16 @@ std::size_t RequestParser::put(std::string_view bytes) {
     const std::string_view rest = bytes.substr(taken);
     const std::size_t used = parser.put(boost::asio::const_buffer(rest.data(), rest.size()), error);
     taken += used;
+    if (stage_ == Stage::kHead) head_bytes_ += used;
     if (error && error != beast_http::error::need_more) {
       const bool large = error == beast_http::error::header_limit;
       fail(large ? HttpFault::kHeadersTooLarge : HttpFault::kMalformed,
            large ? "the headers have more than " + std::to_string(limits_.head_bytes) + " bytes"
                  : "this is no HTTP request: " + error.message());
     } else if (stage_ == Stage::kHead && parser.is_header_done()) {
-      read_head();
+      if (check_head_size(0)) read_head();
+      return taken;
+    } else if (stage_ == Stage::kHead && !check_head_size(bytes.size() - taken)) {
       return taken;
     } else if (stage_ == Stage::kBody && parser.get().body().size() > limits_.body_bytes) {
       fail(HttpFault::kBodyTooLarge,
@@ -66,10 +69,19 @@ std::size_t RequestParser::put(std::string_view bytes) {
       request_.body = std::move(parser.get().body());
       stage_ = Stage::kDone;
     } else if (error == beast_http::error::need_more || used == 0) {
+      if (rest.size() - used > limits_.head_bytes) fail(HttpFault::kMalformed, "a chunk's size has no end");
       break;
     }
   }
   return taken;
+}
+
+// Beast's limit lets a little more pass.
+bool RequestParser::check_head_size(std::size_t more) {
+  if (head_bytes_ + more <= limits_.head_bytes) return true;
+  fail(HttpFault::kHeadersTooLarge,
+       "the headers have more than " + std::to_string(limits_.head_bytes) + " bytes");
+  return false;
 }
 
 void RequestParser::read_head() {
@@ -122,6 +134,8 @@ void RequestParser::check_framing() {
       return fail(HttpFault::kMalformed, "the only Transfer-Encoding is chunked, in HTTP/1.1");
     chunked_ = true;
   }
+  if (length != nullptr && length->find_first_not_of("0123456789") != length->npos)
+    return fail(HttpFault::kMalformed, "Content-Length is no number");
   if (length != nullptr) length_ = beast_->parser.content_length().value_or(0);
   if (length_ > limits_.body_bytes)
     return fail(HttpFault::kBodyTooLarge, "the body has " + std::to_string(length_) +

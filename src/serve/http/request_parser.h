@@ -41,6 +41,7 @@ class RequestParser {
   void read_head();
   void split_target();
   void check_framing();
+  bool check_head_size(std::size_t more);
 
   const HttpLimits limits_;
   std::unique_ptr<Beast> beast_;
@@ -50,6 +51,7 @@ class RequestParser {
   std::string fault_text_;
   bool chunked_ = false, keep_alive_ = false, expects_continue_ = false;
   std::uint64_t length_ = 0;
+  std::size_t head_bytes_ = 0;  // taken
 };
 
 }  // namespace sluice::serve::http

@@ -2,7 +2,7 @@
 //
 //   ServerOptions options;                       // address, keys, limits, log
 //   serve::Server server(backend, options);      // binds the address: Error(kIo) if it is taken
-//   server.start();                              // answers from now on, /health with 503 while the model loads
+//   server.start();                              // answers; /health with 503 while the model loads
 //   ... load the model; the backend's state() says kReady ...
 //   http::notify_service_manager("READY=1");
 //   ... wait for SIGTERM ...
@@ -33,7 +33,8 @@ class Server {
   Server& operator=(const Server&) = delete;
 
   void start();
-  // Refuses what is new, waits so long for what runs, and ends the rest with an error. True: nothing was left.
+  // Refuses what is new, waits so long for what runs, and ends the rest with an error. True: nothing was
+  // left.
   bool drain(std::chrono::milliseconds most);
   void stop();
   const std::string& address() const;  // "http://127.0.0.1:8080", "unix:/run/sluice.sock"

@@ -3,8 +3,8 @@
 
 #include "serve/json/json_writer.h"
 #include "serve/json/utf8.h"
-#include "serve/wire/chat_body.h"
 #include "serve/wire/endpoints.h"
+#include "serve/wire/openai/chat_body.h"
 #include "serve/wire/sampling_json.h"
 
 namespace sluice::serve {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "serve/wire/answer_format.h"
-#include "serve/wire/answer_numbers.h"
+#include "serve/wire/openai/answer_numbers.h"
 #include "serve/wire/whole_answer.h"
 
 namespace sluice::serve {

@@ -1,4 +1,4 @@
-#include "serve/wire/completion_answer.h"
+#include "serve/wire/openai/completion_answer.h"
 
 #include <utility>
 #include <variant>

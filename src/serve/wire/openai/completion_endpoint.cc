@@ -2,9 +2,9 @@
 
 #include "serve/http/request_id.h"
 #include "serve/wire/answering.h"
-#include "serve/wire/completion_answer.h"
-#include "serve/wire/completion_body.h"
 #include "serve/wire/endpoints.h"
+#include "serve/wire/openai/completion_answer.h"
+#include "serve/wire/openai/completion_body.h"
 #include "serve/wire/request_model.h"
 #include "serve/wire/sampling_fields.h"
 

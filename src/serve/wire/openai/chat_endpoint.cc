@@ -2,9 +2,9 @@
 
 #include "serve/http/request_id.h"
 #include "serve/wire/answering.h"
-#include "serve/wire/chat_answer.h"
-#include "serve/wire/chat_body.h"
 #include "serve/wire/endpoints.h"
+#include "serve/wire/openai/chat_answer.h"
+#include "serve/wire/openai/chat_body.h"
 #include "serve/wire/request_model.h"
 #include "serve/wire/sampling_fields.h"
 

@@ -1,4 +1,4 @@
-#include "serve/wire/completion_body.h"
+#include "serve/wire/openai/completion_body.h"
 
 #include <algorithm>
 

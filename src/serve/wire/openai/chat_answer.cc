@@ -1,4 +1,4 @@
-#include "serve/wire/chat_answer.h"
+#include "serve/wire/openai/chat_answer.h"
 
 #include <utility>
 #include <variant>

@@ -1,4 +1,4 @@
-#include "serve/wire/chat_messages_body.h"
+#include "serve/wire/openai/chat_messages_body.h"
 
 #include <algorithm>
 #include <utility>

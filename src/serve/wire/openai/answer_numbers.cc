@@ -1,4 +1,4 @@
-#include "serve/wire/answer_numbers.h"
+#include "serve/wire/openai/answer_numbers.h"
 
 #include <algorithm>
 

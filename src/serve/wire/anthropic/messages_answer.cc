@@ -1,4 +1,4 @@
-#include "serve/wire/messages_answer.h"
+#include "serve/wire/anthropic/messages_answer.h"
 
 #include <algorithm>
 #include <utility>

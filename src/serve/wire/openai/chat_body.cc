@@ -1,6 +1,6 @@
-#include "serve/wire/chat_body.h"
+#include "serve/wire/openai/chat_body.h"
 
-#include "serve/wire/chat_messages_body.h"
+#include "serve/wire/openai/chat_messages_body.h"
 #include "serve/wire/sampling_fields.h"
 
 namespace sluice::serve {

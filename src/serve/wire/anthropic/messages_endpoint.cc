@@ -3,9 +3,9 @@
 #include "serve/http/request_id.h"
 #include "serve/json/json_writer.h"
 #include "serve/wire/answering.h"
+#include "serve/wire/anthropic/messages_answer.h"
+#include "serve/wire/anthropic/messages_body.h"
 #include "serve/wire/endpoints.h"
-#include "serve/wire/messages_answer.h"
-#include "serve/wire/messages_body.h"
 #include "serve/wire/request_model.h"
 
 namespace sluice::serve {

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "serve/wire/chat_answer.h"
-#include "serve/wire/completion_body.h"
-#include "serve/wire/completion_logprobs.h"
+#include "serve/wire/openai/chat_answer.h"
+#include "serve/wire/openai/completion_body.h"
+#include "serve/wire/openai/completion_logprobs.h"
 
 namespace sluice::serve {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "serve/wire/answer_format.h"
-#include "serve/wire/chat_answer.h"
+#include "serve/wire/openai/chat_answer.h"
 #include "serve/wire/whole_answer.h"
 
 namespace sluice::serve {

@@ -1,9 +1,9 @@
-#include "serve/wire/messages_body.h"
+#include "serve/wire/anthropic/messages_body.h"
 
 #include <utility>
 
-#include "serve/wire/chat_messages_body.h"
-#include "serve/wire/messages_blocks.h"
+#include "serve/wire/anthropic/messages_blocks.h"
+#include "serve/wire/openai/chat_messages_body.h"
 #include "serve/wire/sampling_fields.h"
 #include "serve/wire/tool_name.h"
 

@@ -1,8 +1,8 @@
-#include "serve/wire/messages_blocks.h"
+#include "serve/wire/anthropic/messages_blocks.h"
 
 #include <utility>
 
-#include "serve/wire/chat_messages_body.h"
+#include "serve/wire/openai/chat_messages_body.h"
 
 namespace sluice::serve {
 namespace {

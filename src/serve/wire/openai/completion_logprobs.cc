@@ -1,4 +1,4 @@
-#include "serve/wire/completion_logprobs.h"
+#include "serve/wire/openai/completion_logprobs.h"
 
 #include <fmt/format.h>
 
