@@ -17,7 +17,7 @@ namespace sluice::engine {
 
 struct BatchRequest {
   std::vector<tokenizer::TokenId> prompt;  // at least one; the encoder's input where there is an encoder
-  // Most tokens of the answer, whose room is reserved; 0: the prompt is computed, and nothing is drawn. Empty:
+  // Most tokens of the answer, whose room is reserved; 0: the prompt is computed, nothing is drawn. Empty:
   // as many as fit.
   std::optional<std::size_t> max_tokens;
   SamplerConfig sampler;
@@ -37,7 +37,7 @@ struct BatchToken {
   std::span<const TokenLogprob> top = {};  // … the likeliest, descending, ties by id; valid in the call only
 };
 
-// Of one request; milliseconds of the monotonic clock.
+// What one request took and cost; milliseconds of the monotonic clock.
 struct RequestStatistics {
   std::size_t prompt = 0, cached = 0, generated = 0;  // tokens; cached: of the prompt, found
   double queue_ms = 0;                                // from submission until its prompt is begun
@@ -47,8 +47,8 @@ struct RequestStatistics {
   std::uint64_t passes = 0, companions = 0;  // passes that fed it; sequences of these, itself included
   std::uint64_t accesses = 0, hits = 0, misses = 0;  // experts of its passes' events
   std::uint64_t demand = 0;                          // its own distinct experts, summed over events
-  // Its share: a read, on demand or ahead, counts in equal parts for those whose tokens use the expert; for all
-  // of the pass where no token does. What was read ahead in vain is nobody's.
+  // Its share: a read, on demand or ahead, counts in equal parts for those whose tokens use the expert; for
+  // all of the pass where no token does. What was read ahead in vain is nobody's.
   double bytes_read = 0;
 };
 
@@ -59,16 +59,16 @@ struct BatchEnd {
   RequestStatistics statistics = {};
 };
 
-// Gets what comes of one request, on the thread that advances the batcher; must not wait, and must not call the
-// batcher. Only on_end, which comes exactly once and last, must be there.
+// Gets what comes of one request, on the thread that advances the batcher; must not wait, and must not call
+// the batcher. Only on_end, which comes exactly once and last, must be there.
 class BatchClient {
  public:
   virtual ~BatchClient() = default;
   virtual void on_admitted(std::size_t /*cached*/) {}  // its prompt is begun; of it so many tokens were found
-  virtual void on_prefill(std::size_t /*done*/, std::size_t /*total*/) {
-  }  // tokens of the prompt, cached ones too
-  virtual void on_prompt_token(const BatchToken& /*token*/) {
-  }  // with prompt_logprobs: from the second token on
+  // Tokens of the prompt, cached ones too.
+  virtual void on_prefill(std::size_t /*done*/, std::size_t /*total*/) {}
+  // With prompt_logprobs: from the second token on.
+  virtual void on_prompt_token(const BatchToken& /*token*/) {}
   virtual void on_logits(std::span<const float> /*logits*/) {}  // those that the next token is drawn from
   // False ends the answer behind this token, with StopReason::kStopString.
   virtual bool on_token(const BatchToken& /*token*/) { return true; }

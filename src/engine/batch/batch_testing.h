@@ -1,5 +1,5 @@
-// What the tests of a Batcher share: a client that keeps what it is told, a clock that they turn, a reader that
-// fails when told to, and what a request gets when it is alone.
+// What the tests of a Batcher share: a client that keeps what it is told, a clock that they turn, a reader
+// that fails when told to, and what a request gets when it is alone.
 #pragma once
 
 #include <gtest/gtest.h>

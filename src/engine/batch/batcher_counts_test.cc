@@ -1,4 +1,4 @@
-// What a batch reads: the union of what its answers use, no more and no less, as their routing alone foretells.
+// What a batch reads: the union of what its answers use, no more and no less, as their routing foretells.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -54,7 +54,7 @@ class BatcherCounts : public BatcherFixture {
     options.cache = "none";
     return options;
   }
-  // Of all experts, by steps of the engine alone.
+  // By steps of the engine, without a batcher.
   ReadSizes read_sizes() {
     make(options(1));
     ReadSizes sizes;

@@ -1,5 +1,5 @@
-// Requests that come, share prefixes and passes, stop, are cancelled and meet broken reads at random: each gets
-// the tokens and the logits that it gets alone, whatever its neighbours, chunk, share of time and memory.
+// Requests that come, share prefixes and passes, stop, are cancelled and meet broken reads at random: each
+// gets the tokens and the logits that it gets alone, whatever its neighbours, chunk, share of time, memory.
 #include <gtest/gtest.h>
 
 #include <array>

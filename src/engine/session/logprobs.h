@@ -16,8 +16,9 @@ struct TokenLogprob {
   bool operator==(const TokenLogprob&) const = default;
 };
 
-// Of `token`; `best` gets the `count` likeliest tokens, descending, ties by id: where `token` is among them, with
-// the very same number. Allocates no more than `best` needs. REQUIRES: a token of the vocabulary, and no NaN.
+// Returns that of `token`. `best` gets the `count` likeliest tokens, descending, ties by id: where `token` is
+// among them, with the very same number. Allocates no more than `best` needs. REQUIRES: a token of the
+// vocabulary, and no NaN.
 double token_logprob(std::span<const float> logits, tokenizer::TokenId token, std::size_t count,
                      std::vector<TokenLogprob>& best);
 

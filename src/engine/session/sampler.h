@@ -44,16 +44,16 @@ struct SamplerConfig {
 // penalty, like Hugging Face).
 SamplerConfig sampler_defaults(const model::GenerationConfig& generation);
 
-// Deterministic in seed and inputs. What acts on logits, in this order, which is Hugging Face's for those that
-// it has: bias, repetition penalty (of all that came before), presence and frequency penalties (of the answer),
-// temperature, top-k, top-p, min-p. Ties take the lowest id. Thread-compatible.
+// Deterministic in seed and inputs. What acts on logits, in this order, which is Hugging Face's for those
+// that it has: bias, repetition penalty (of all that came before), presence and frequency penalties (of the
+// answer), temperature, top-k, top-p, min-p. Ties take the lowest id. Thread-compatible.
 class Sampler {
  public:
   explicit Sampler(const SamplerConfig& config);
   // `context`: prompt and generated ids so far; `prompt`: how many of these are the prompt. `scratch`: room
   // for one candidate a logit, unless the config takes the likeliest; nothing in it is kept between calls, so
-  // all samplers may share one. Allocates nothing. Error(kInvalid) if a logit is NaN, and if the biases forbid
-  // every token.
+  // all samplers may share one. Allocates nothing. Error(kInvalid) if a logit is NaN, and if the biases
+  // forbid every token.
   tokenizer::TokenId next(std::span<const float> logits, std::span<const tokenizer::TokenId> context,
                           std::size_t prompt, std::span<Candidate> scratch);
 

@@ -17,7 +17,7 @@ struct EventCosts {
   std::span<const fetch::ExpertRead> reads = {};     // that it needs, of the disk
 };
 
-// Of one step (Step::account), however often the step is suspended. Its counts are those of Statistics: also
+// Follows one step (Step::account), however often that is suspended. Its counts are those of Statistics: also
 // what a step has read that fails later. Must not call the engine, and throws nothing.
 class EventAccount {
  public:
