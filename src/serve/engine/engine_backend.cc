@@ -116,7 +116,8 @@ class EngineBackend::Impl {
     std::vector<tokenizer::TokenId> chat_ends;
     reading.tokenizer = model.tokenizer.get();
     if (model.chat) {
-      reading.format = tokenizer::answer_format(model.chat->source(true), options_.tool_format);
+      reading.format = tokenizer::answer_format(model.chat->source(true), options_.tool_format,
+                                                model.chat->caps(true).tools);
       tokenizer::AnswerEnds ends =
           tokenizer::answer_ends(model.chat->caps(false), *model.tokenizer, reading.format.reasoning.end);
       chat_ends = std::move(ends.tokens);
@@ -195,18 +196,23 @@ std::shared_ptr<const Served> EngineBackend::served() const {
 
 std::variant<RequestId, Refusal> EngineBackend::submit(std::vector<TextRequest> sequences,
                                                        std::shared_ptr<EventQueue> events) {
-  const LoadState state = impl_->state();
-  if (state.phase == Phase::kDraining) return Refusal{.reason = Refusal::Reason::kDraining};
+  Refusal refusal;
   const auto ready = impl_->ready();
-  if (!ready) return Refusal{.reason = Refusal::Reason::kLoading};
-  const std::size_t context = ready->served->context;
+  if (impl_->state().phase == Phase::kDraining || !ready) {
+    refusal.reason = ready ? Refusal::Reason::kDraining : Refusal::Reason::kLoading;
+    return refusal;
+  }
+  refusal.context = ready->served->context;
   for (const TextRequest& sequence : sequences) {
-    if (sequence.prompt.size() + sequence.max_tokens.value_or(0) > context)
-      return Refusal{
-          .reason = Refusal::Reason::kTooLong, .prompt_tokens = sequence.prompt.size(), .context = context};
+    if (sequence.prompt.size() + sequence.max_tokens.value_or(0) <= refusal.context) continue;
+    refusal.reason = Refusal::Reason::kTooLong;
+    refusal.prompt_tokens = sequence.prompt.size();
+    return refusal;
   }
   if (const auto id = impl_->desk_.submit(std::move(sequences), std::move(events))) return *id;
-  return Refusal{.reason = Refusal::Reason::kQueueFull, .retry_after_s = impl_->desk_.retry_after_s()};
+  refusal.reason = Refusal::Reason::kQueueFull;
+  refusal.retry_after_s = impl_->desk_.retry_after_s();
+  return refusal;
 }
 
 void EngineBackend::cancel(RequestId id) { impl_->desk_.cancel(id); }

@@ -1,8 +1,10 @@
 #include "commands/chat/chat_prompt.h"
 
+#include <utility>
+
 #include "commands/chat/open_chat_template.h"
+#include "tokenizer/chat/answer_ends.h"
 #include "tokenizer/chat/calls/answer_parser.h"
-#include "tokenizer/chat/chat_caps.h"
 #include "tokenizer/template/value_json.h"
 
 namespace sluice::app {
@@ -12,14 +14,10 @@ ChatPrompt::ChatPrompt(const OpenModel& open, const std::string& chat_template)
       template_(chat_template_of(*open.checkpoint, chat_template)),
       format_(tokenizer::answer_format(template_.source(false), {}, template_.caps(false).tools)),
       marks_are_special_(tokenizer::has_special_marks(format_, tokenizer_)) {
-  const tokenizer::ChatCaps& caps = template_.caps(false);
-  if (const auto end = tokenizer::end_of_turn(caps, tokenizer_)) {
-    // The token that ends reasoning does not end the answer.
-    if (tokenizer_.decode({&*end, 1}, tokenizer::ShowSpecial::kYes) != format_.reasoning.end)
-      ends_.push_back(*end);
-  } else if (!caps.behind_answer.empty()) {
-    stop_.push_back(caps.behind_answer.substr(0, caps.behind_answer.find('\n')));
-  }
+  tokenizer::AnswerEnds ends =
+      tokenizer::answer_ends(template_.caps(false), tokenizer_, format_.reasoning.end);
+  ends_ = std::move(ends.tokens);
+  stop_ = std::move(ends.texts);
 }
 
 RenderedChat ChatPrompt::render(const Json& messages, Think think) const {
