@@ -1,8 +1,17 @@
 // Every row of the table of errors, in the style of each API.
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
 
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
 #include <string>
+#include <string_view>
 
+#include "base/error.h"
 #include "serve/server/test_server.h"
 
 namespace sluice::serve {
@@ -244,6 +253,69 @@ TEST(ServeErrors, AddressesThatNeedAKey) {
   taken.host = "0.0.0.0";
   taken.no_auth = true;
   EXPECT_THROW(Server(backend, taken), Error);
+}
+
+TEST(ServeSockets, OnAPath) {
+  const std::string path =
+      (std::filesystem::temp_directory_path() / ("serve" + std::to_string(getpid()))).string();
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  testing::ScriptedBackend backend;
+  ServerOptions options;
+  options.unix_path = path;
+  for (int round = 0; round < 2; ++round) {
+    Server server(backend, options);
+    server.start();
+    struct stat status {};
+    ASSERT_EQ(stat(path.c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 0777, 0600u);
+    EXPECT_EQ(server.address(), "unix:" + path);
+    EXPECT_THROW(Server(backend, options), Error);  // somebody listens there
+    const int client = socket(AF_UNIX, SOCK_STREAM, 0);
+    ASSERT_EQ(connect(client, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+    const std::string request = "GET /health HTTP/1.1\r\nHost: any.name\r\nConnection: close\r\n\r\n";
+    ASSERT_EQ(send(client, request.data(), request.size(), 0), static_cast<ssize_t>(request.size()));
+    char answer[15] = {};
+    EXPECT_EQ(recv(client, answer, sizeof(answer), MSG_WAITALL), 15);
+    EXPECT_EQ(std::string_view(answer, 15), "HTTP/1.1 200 OK");
+    ::close(client);
+    server.stop();
+    EXPECT_FALSE(std::filesystem::exists(path));
+  }
+}
+
+TEST(ServeSockets, OfSystemd) {
+  const http::Listening one = http::listen_on("127.0.0.1", 0);
+  setenv("LISTEN_PID", "1", 1);
+  setenv("LISTEN_FDS", "1", 1);
+  EXPECT_FALSE(http::inherited_socket().has_value());  // for another process
+  unsetenv("LISTEN_PID");
+  unsetenv("LISTEN_FDS");
+  testing::ScriptedBackend backend;
+  ServerOptions options;
+  options.inherited = one;
+  Server server(backend, options);
+  server.start();
+  testing::TestClient client(one.port);
+  client.send(testing::request_text("GET", "/health"));
+  EXPECT_EQ(client.response().status, 200);
+
+  const std::string path =
+      (std::filesystem::temp_directory_path() / ("notify" + std::to_string(getpid()))).string();
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  const int manager = socket(AF_UNIX, SOCK_DGRAM, 0);
+  ASSERT_EQ(bind(manager, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+  setenv("NOTIFY_SOCKET", path.c_str(), 1);
+  http::notify_service_manager("READY=1");
+  unsetenv("NOTIFY_SOCKET");
+  char told[16] = {};
+  EXPECT_EQ(recv(manager, told, sizeof(told), MSG_DONTWAIT), 7);
+  EXPECT_STREQ(told, "READY=1");
+  ::close(manager);
+  std::filesystem::remove(path);
 }
 
 }  // namespace

@@ -1,6 +1,9 @@
 #include "serve/server/server.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <atomic>
 #include <thread>
 #include <utility>
 
@@ -55,7 +58,11 @@ class Server::Impl {
   }
 
   void start() { http_.start(listening_.descriptor, threads_of(options_)); }
-  void stop() { http_.stop(); }
+  void stop() {
+    http_.stop();
+    const bool own_path = !options_.inherited && !options_.unix_path.empty();
+    if (own_path && !stopped_.exchange(true)) unlink(options_.unix_path.c_str());
+  }
 
   bool drain(std::chrono::milliseconds most) {
     Service& service = gate_.service();
@@ -94,6 +101,7 @@ class Server::Impl {
   const http::Listening listening_;
   Gate gate_;
   http::HttpServer http_;
+  std::atomic<bool> stopped_ = false;
 };
 
 Server::Server(Backend& backend, ServerOptions options)
