@@ -148,6 +148,30 @@ def export_and_import(context):
 
 
 @test
+def garbled_entries_do_no_harm(context):
+    page = context.page()
+    ask(page, "A good one")
+    page.evaluate("""() => {
+      const put = (id, text) => localStorage.setItem(`sluice.conversation.${id}`, text);
+      put('x1', '{"id":"x1","title":"bad \\\\q","created":1,"updated":2,"messages":[]}');
+      put('x2', 'no JSON');
+      put('x3', '{"id":"x3","title":"no messages","created":1,"updated":3,"messages":7}');
+      localStorage.setItem('sluice.settings', '{"temperature":"hot"');
+      localStorage.setItem('sluice.theme', 'pink');
+      localStorage.setItem('sluice.open', 'x2');
+    }""")
+    page.reload()
+    page.wait_for_selector("#question")
+    equal(page.locator(".conversations .open").all_inner_texts(), ["A good one", "no messages"], "the list")
+    page.click(".conversations .open:has-text('no messages')")
+    page.wait_for_selector("#toasts:has-text('cannot be read')")
+    page.click(".conversations .open:has-text('A good one')")
+    equal(page.inner_text(".message.user .text"), "A good one", "the good one")
+    page.click("button[aria-label='Delete “no messages”']", force=True)
+    equal(page.locator(".conversations .open").count(), 1, "conversations")
+
+
+@test
 def delete_and_undo(context):
     page = context.page()
     ask(page, "To be deleted")
