@@ -73,6 +73,10 @@ export class Chat {
   }
 
   open(conversation, focus = true) {
+    if (conversation === null) {
+      toast('This conversation cannot be read.');
+      return;
+    }
     this.#conversation = conversation;
     keep(lasting, OPEN, conversation.id);
     this.#stick = true;
@@ -269,7 +273,7 @@ export class Chat {
       this.open(kept);
       toast('It is back.');
     });
-    toast(el('span', {}, `“${name}” is deleted. `, undo));
+    toast(el('span', {}, `“${name}” is deleted. `, kept === null ? null : undo));
   }
 
   #writeFile() {

@@ -6,13 +6,25 @@ import {keep, lasting} from './storage.js';
 const PREFIX = 'sluice.conversation.';
 const FORMAT = 'sluice-conversations';
 
+// Entries begin with what the list shows (Conversation.toJSON), so that it need not read all messages.
+const HEAD = /^\{"id":"([a-z0-9]+)","title":("(?:[^"\\]|\\.)*"),"created":\d+,"updated":(\d+),/;
+
+function headOf(text) {
+  const head = HEAD.exec(text.slice(0, 2000));
+  try {
+    return head && {id: head[1], title: JSON.parse(head[2]), updated: Number(head[3])};
+  } catch {
+    return null;
+  }
+}
+
 // {id, title, updated} of all conversations, newest first.
 export function listConversations() {
   const found = [];
   for (let i = 0; i < lasting.length; i += 1) {
     const key = lasting.key(i);
     if (!key.startsWith(PREFIX)) continue;
-    const read = loadConversation(key.slice(PREFIX.length));
+    const read = headOf(lasting.getItem(key)) ?? loadConversation(key.slice(PREFIX.length));
     if (read !== null) found.push({id: read.id, title: read.title, updated: read.updated});
   }
   return found.sort((a, b) => b.updated - a.updated);
