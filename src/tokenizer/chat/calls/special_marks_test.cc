@@ -20,6 +20,7 @@ class FewTokens final : public Tokenizer {
       if (kSpecial[static_cast<std::size_t>(id)] == token) return id;
     return std::nullopt;
   }
+  std::string bytes_of(TokenId) const override { return {}; }
   bool is_special(TokenId id) const override { return id < kLetter; }
   std::string decode(std::span<const TokenId> ids, ShowSpecial) const override {
     return std::string(kSpecial[static_cast<std::size_t>(ids.front())]);
