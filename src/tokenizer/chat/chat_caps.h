@@ -22,6 +22,7 @@ struct ChatCaps {
   bool thinking_switch = false;  // enable_thinking changes the prompt
   bool alternates = false;       // refuses two user messages in a row
   bool opens_thinking = false;   // the prompt ends in an open <think>
+  bool nine_letter_ids = false;  // calls are named by nine letters and digits, as its family does
   std::string behind_answer;     // what follows the text of an answer, blanks at both ends left out
 };
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "tokenizer/chat/calls/call_ids.h"
 #include "tokenizer/template/value_json.h"
 
 namespace sluice::tokenizer {
@@ -96,6 +97,21 @@ Value with_argument_string(const Value& call) {
   for (const auto& [key, value] : call.dict().members())
     outer->set(key, key.bytes() == "function" ? Value(inner) : value);
   return Value(std::move(outer));
+}
+
+// A member that is an id, as nine letters and digits.
+void shorten_id(Dict& holder, std::string_view member) {
+  const Value* id = holder.find(member);
+  if (id != nullptr && id->is_string())
+    holder.set(member, Value::string(nine_letters(id->bytes()), Origin::kRequest));
+}
+
+Value with_short_id(const Value& call) {
+  if (!call.is_mapping()) return call;
+  DictPtr copy = new_dict();
+  for (const auto& [key, value] : call.dict().members()) copy->set(key, value);
+  shorten_id(*copy, "id");
+  return Value(std::move(copy));
 }
 
 DictPtr with_calls(const Dict& message, Value (*change)(const Value&)) {
@@ -303,6 +319,10 @@ ChatMessages fitted_messages(const Value& given, const Value& tools, const ChatC
     if (!caps.developer && role_of(*messages[i]) == "developer") set_role(*messages[i], "system");
     if (!caps.parts && messages[i]->find("content") != nullptr && messages[i]->find("content")->is_list())
       set_content(*messages[i], content_of(*messages[i], i));
+    if (caps.nine_letter_ids) {
+      messages[i] = with_calls(*messages[i], with_short_id);
+      shorten_id(*messages[i], "tool_call_id");
+    }
     if (!caps.calls) describe_calls(*messages[i], i);
     if (caps.calls && !caps.argument_object) messages[i] = with_calls(*messages[i], with_argument_string);
   }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "tokenizer/chat/calls/family.h"
 #include "tokenizer/chat/chat_messages.h"
 #include "tokenizer/template/value_json.h"
 
@@ -75,6 +76,7 @@ ChatTemplate::ChatTemplate(const ChatSources& sources) : tokens_(sources.tokens)
         return std::nullopt;
       }
     });
+    one.caps.nine_letter_ids = detected_call_family(one.parsed.source()).ids == CallIds::kNine;
   }
 }
 

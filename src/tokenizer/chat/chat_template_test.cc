@@ -9,6 +9,7 @@
 #include "base/error_of.h"
 #include "base/hash.h"
 #include "base/json/json.h"
+#include "tokenizer/chat/calls/call_ids.h"
 #include "tokenizer/chat/published_templates.h"
 #include "tokenizer/template/value_json.h"
 #include "tokenizer/test_files.h"
@@ -214,6 +215,37 @@ TEST(ChatTemplate, GivesReasoningAndArgumentsInTheFormsThatTemplatesKnow) {
   EXPECT_EQ(prompt_of(shows, R"([{"role":"assistant","content":"c","reasoning":"r","name":null,)"
                              R"("tool_calls":[{"function":{"name":"f","arguments":"{\"k\": 5}"}}]}])"),
             "r|r|False{\"k\": 5}c");
+}
+
+// Calls of other models have other ids, which templates of Mistral refuse.
+TEST(ChatTemplate, NamesForeignCallsAlikeInCallAndResult) {
+  const auto prompt = [](const std::string& first, const std::string& second) {
+    const auto call = [](const std::string& id) {
+      return R"({"id":")" + id + R"(","type":"function","function":{"name":"f","arguments":"{}"}})";
+    };
+    const auto result = [](const std::string& id) {
+      return R"({"role":"tool","tool_call_id":")" + id + R"(","content":"r"})";
+    };
+    return prompt_of(published("mistralai-Mistral-Nemo-Instruct-2407"),
+                     R"([{"role":"user","content":"a"},{"role":"assistant","tool_calls":[)" + call(first) +
+                         "," + call(second) + "]}," + result(first) + "," + result(second) + "]");
+  };
+  const auto times = [](const std::string& text, const std::string& part) {
+    std::size_t count = 0;
+    for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos; ++at) ++count;
+    return count;
+  };
+  const std::string foreign = prompt("call_0123456789", "functions.f:1");
+  EXPECT_EQ(foreign.find("0123456789"), std::string::npos) << foreign;
+  const std::string key = R"("id": ")";
+  const std::size_t first = foreign.find(key) + key.size(), second = foreign.rfind(key) + key.size();
+  for (const std::size_t at : {first, second}) {
+    const std::string id = foreign.substr(at, 9);
+    EXPECT_TRUE(is_nine_letters(id)) << foreign;
+    EXPECT_EQ(times(foreign, id), 2u) << foreign;
+  }
+  EXPECT_NE(foreign.substr(first, 9), foreign.substr(second, 9));
+  EXPECT_EQ(times(prompt("abcdefgh1", "abcdefgh2"), "abcdefgh1"), 2u);
 }
 
 TEST(ChatSources, AreFoundInOrder) {

@@ -95,4 +95,13 @@ std::vector<AnswerTool> answer_tools(const Json& tools) {
   return result;
 }
 
+std::size_t calls_in(const Json& messages) {
+  std::size_t calls = 0;
+  if (!messages.is_array()) return calls;
+  for (const Json& message : messages)
+    if (message.contains("tool_calls") && message["tool_calls"].is_array())
+      calls += message["tool_calls"].size();
+  return calls;
+}
+
 }  // namespace sluice::tokenizer

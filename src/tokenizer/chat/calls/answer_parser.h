@@ -65,5 +65,7 @@ bool has_special_marks(const AnswerFormat& format, const Tokenizer& tokenizer);
 // The tools of a request in OpenAI's form: [{"type": "function", "function": {"name": …, "parameters": …}}].
 // Others are left out.
 std::vector<AnswerTool> answer_tools(const Json& tools);
+// How many calls stand in messages: AnswerStart::past_calls.
+std::size_t calls_in(const Json& messages);
 
 }  // namespace sluice::tokenizer

@@ -4,20 +4,10 @@
 #include <utility>
 
 #include "base/error.h"
+#include "tokenizer/chat/calls/call_ids.h"
 #include "tokenizer/chat/calls/marks.h"
 
 namespace sluice::tokenizer {
-namespace {
-
-constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-
-bool is_nine_letters(std::string_view id) {
-  return id.size() == 9 &&
-         std::ranges::all_of(id, [](char one) { return kLetters.find(one) != std::string_view::npos; });
-}
-
-}  // namespace
-
 void AnswerSink::enter(bool reasoning) {
   reasoning_ = reasoning;
   trims_ = true;
@@ -51,11 +41,8 @@ void AnswerSink::add(Kind kind, std::string text) {
 std::string AnswerSink::new_id(std::string_view name, std::string_view written) {
   if (ids_ == CallIds::kCounted)
     return "functions." + std::string(name) + ":" + std::to_string(past_calls_ + calls_);
-  if (ids_ == CallIds::kNine && is_nine_letters(written)) return std::string(written);
-  std::string id = ids_ == CallIds::kNine ? "" : "call_";
-  for (int length = ids_ == CallIds::kNine ? 9 : 24; length > 0; --length)
-    id += kLetters[random_.next() % kLetters.size()];
-  return id;
+  if (ids_ == CallIds::kCall) return "call_" + drawn_letters(24, random_);
+  return is_nine_letters(written) ? std::string(written) : drawn_letters(9, random_);
 }
 
 void AnswerSink::begin_call(std::string name, std::string_view written_id) {
