@@ -15,6 +15,7 @@
 
 #include "base/hash.h"
 #include "engine/engine.h"
+#include "engine/forward/pass.h"
 #include "engine/run_report.h"
 #include "engine/session/prefix_cache.h"
 #include "kernels/attention/attention.h"
@@ -37,7 +38,7 @@ std::uint64_t seed_of_run() {
 using Hashes = std::vector<std::uint64_t>;
 
 struct Met {
-  std::size_t full = 0, parts = 0, of_running = 0, grown = 0, evicted = 0, refused = 0;
+  std::size_t full = 0, parts = 0, of_running = 0, grown = 0, evicted = 0, refused = 0, suspended = 0;
 };
 
 class Shared {
@@ -118,28 +119,69 @@ class Shared {
   void go_on() {
     const auto one = std::next(running_.begin(), static_cast<std::ptrdiff_t>(random_() % running_.size()));
     Sequence& sequence = *one->sequence;
-    const Known& known = texts_[one->text];
-    const std::size_t length = sequence.length();
-    if (length == known.tokens.size() || random_() % 8 == 0) {
+    const Text& tokens = texts_[one->text].tokens;
+    if (sequence.length() == tokens.size() || random_() % 8 == 0) {
       running_.erase(one);
       return;
     }
-    if (length == sequence.positions()) {
-      const std::size_t more = 1 + random_() % (known.tokens.size() - length);
-      if (!engine_.prefixes().grow(sequence, length + more)) {
-        running_.erase(one);
-        return;
-      }
-      ++met_.grown;
+    if (sequence.length() == sequence.positions() && !grow(*one)) {
+      running_.erase(one);
+      return;
     }
-    const std::size_t count = 1 + random_() % (sequence.positions() - length);
-    engine_.prefill(sequence, std::span(known.tokens).subspan(length, count),
-                    {[](std::size_t) { return true; },
-                     [&](std::size_t t, std::span<const float> row) {
-                       EXPECT_EQ(xxh3(std::as_bytes(row)), known.alone[length + t])
-                           << "text " << one->text << ", position " << length + t;
-                     }});
-    if (random_() % 4 != 0) engine_.prefixes().share(sequence, known.tokens);
+    if (random_() % 3 == 0)
+      compute_beside_others(*one);
+    else
+      compute(*one);
+  }
+
+  bool grow(Request& one) {
+    const std::size_t length = one.sequence->positions();
+    const std::size_t more = 1 + random_() % (texts_[one.text].tokens.size() - length);
+    const bool grown = engine_.prefixes().grow(*one.sequence, length + more);
+    met_.grown += grown ? 1 : 0;
+    return grown;
+  }
+
+  // Some tokens of the text that are not computed yet.
+  std::span<const tokenizer::TokenId> next_of(const Request& one) {
+    const std::size_t length = one.sequence->length();
+    const std::size_t room = std::min(one.sequence->positions() - length, engine_.chunk());
+    return std::span(texts_[one.text].tokens).subspan(length, 1 + random_() % room);
+  }
+
+  LogitSink comparing(const Request& one) {
+    return {
+        [](std::size_t) { return true; },
+        [this, text = one.text, length = one.sequence->length()](std::size_t t, std::span<const float> row) {
+          EXPECT_EQ(xxh3(std::as_bytes(row)), texts_[text].alone[length + t])
+              << "text " << text << ", position " << length + t;
+        }};
+  }
+
+  void share(Request& one) {
+    if (random_() % 4 != 0) engine_.prefixes().share(*one.sequence, texts_[one.text].tokens);
+  }
+
+  void compute(Request& one) {
+    engine_.prefill(*one.sequence, next_of(one), comparing(one));
+    share(one);
+  }
+
+  // While its pass is suspended, others begin and go on, and it grows.
+  void compute_beside_others(Request& one) {
+    const std::span<const tokenizer::TokenId> next = next_of(one);
+    const Text tokens(next.begin(), next.end());
+    const SequenceSpan span{one.sequence.get(), 0, tokens.size(), StepKind::kPrompt,
+                            one.sequence->length() == 0};
+    Pass pass = engine_.begin({tokens, {&span, 1}});
+    pass.advance(random_() % (engine_.model().config.layers + 1));
+    if (running_.size() < kRunning) begin();
+    for (Request& other : running_)
+      if (&other != &one && other.sequence->length() < other.sequence->positions()) compute(other);
+    if (one.sequence->positions() < texts_[one.text].tokens.size()) grow(one);
+    pass.finish(comparing(one));
+    ++met_.suspended;
+    share(one);
   }
 
   Engine& engine_;
@@ -186,10 +228,12 @@ TEST_P(Prefixes, SequencesHaveTheLogitsThatTheyHaveAlone) {
       Engine alone(*checkpoint_, model_, resolve(options, *checkpoint_, model_), 1);
       options.sequences = kRunning;
       options.kv_tokens = kPool;
+      options.suspended_passes = 1;
       if (device) {
         options.device = "emulated:link=inf,compute=inf,latency=0us";
         options.device_slots = 1;
         options.dense_on = DenseOn::kDevice;
+        options.prefetch = "none";  // what is copied ahead is no matter of this test
       }
       Engine engine(*checkpoint_, model_, resolve(options, *checkpoint_, model_), 1);
       ASSERT_EQ(device, engine.report().accountant.used(device::Account::kKv) == 0);
@@ -201,6 +245,7 @@ TEST_P(Prefixes, SequencesHaveTheLogitsThatTheyHaveAlone) {
   EXPECT_GT(met.of_running, 0u);
   EXPECT_GT(met.grown, 0u);
   EXPECT_GT(met.evicted, 0u);
+  EXPECT_GT(met.suspended, 0u);
 }
 
 // An encoder-decoder's keys and values are of its encoder's input, too.
