@@ -30,7 +30,7 @@ TEST(JsonCursor, TakesWhatTheReaderTakes) {
   std::mt19937_64 random(seed);
   const std::vector<std::string> words = {
       "{",  "}", "[",      "]",   ",",  ":", "\"", "\"a\"", "\"\\u00e9\"", " ", "true", "false", "null",
-      "-1", "0", "1.5e-3", "2E+", "\\", "n", "\n", "\\n",   "u12",         "é", ".",    "\"b\":"};
+      "-1", "0", "1.5e-3", "2E+", "\\", "n", "\n", "\\n",   "u12",         "x", ".",    "\"b\":"};
   std::size_t good = 0;
   for (int i = 0; i < 40'000; ++i) {
     std::string text = random() % 2 == 0 ? R"({"a": [1, -0.5, {"b": null}], "c": "d\n"})" : "";
