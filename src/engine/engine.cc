@@ -139,6 +139,7 @@ void Engine::Impl::load_dense_weights() {
   const MemoryPlan& memory = budget_.memory;
   accountant_->charge(device::Account::kProcess, memory.process);
   accountant_->charge(device::Account::kTables, memory.tables);
+  accountant_->charge(device::Account::kServe, memory.serve);
   const DenseView view = budget_.dense.view;
   fetch::PieceDecoder decoder(*files_, pool_, kernels_.isa, checkpoint_.codec());
   weights_ = std::make_unique<DenseWeights>(checkpoint_, model_, view, *files_, decoder, *accountant_,

@@ -208,7 +208,10 @@ DeviceUpdate DeviceDecider::update_of(ExpertId id) {
     update.remaining = costs_.device.transfer_of(update.parts);
     slices_->brought(id, update.parts);
   }
-  if (!is_prefetched(id)) return update;
+  if (!is_prefetched(id)) {
+    clock_.withdraw(id);  // a copy that a pass asked for which has been suspended since
+    return update;
+  }
   SLUICE_CHECK(prefetched_parts_.has_all(update.parts), "a prefetch brings less than any use needs");
   update.from = DeviceBytes::kPrefetch;
   update.remaining = remaining(id);

@@ -111,7 +111,7 @@ class EngineBackend::Impl {
   void serve(LoadedModel& model) {
     engine::Engine& engine = *model.engine;
     EngineBoard board(engine, model.plan);
-    engine.observe(board.watch());
+    if (!engine.model().config.has_encoder()) engine.observe(board.watch());  // an encoder is not observed
     AnswerReading reading;
     std::vector<tokenizer::TokenId> chat_ends;
     reading.tokenizer = model.tokenizer.get();

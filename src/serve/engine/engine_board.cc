@@ -69,15 +69,18 @@ void EngineBoard::publish(const engine::BatchLoad& load, bool idle) {
   }
   const bool due = watched() && now - board_at_ >= kBoardPause;
   if (!due && !idle && !board_wanted_.exchange(false)) return;
-  board_at_ = now;
   const std::lock_guard lock(mutex_);
+  board_at_ = now;
   watch_.fill(run_, board_);
 }
 
 ExpertBoard EngineBoard::experts() {
   board_wanted_ = true;
   const std::lock_guard lock(mutex_);
-  return board_;
+  ExpertBoard board = board_;
+  const float cooling = ExpertWatch::cooling(Clock::now() - board_at_);  // an engine at rest fills nothing
+  for (std::uint8_t& heat : board.heat) heat = static_cast<std::uint8_t>(static_cast<float>(heat) * cooling);
+  return board;
 }
 
 std::string EngineBoard::stats_json() const {

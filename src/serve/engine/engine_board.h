@@ -41,7 +41,7 @@ class EngineBoard {
   ExpertWatch watch_;
   std::atomic<std::size_t> watchers_ = 0;
   std::atomic<bool> board_wanted_ = true;
-  Clock::time_point board_at_{}, snapshot_at_{};
+  Clock::time_point board_at_{}, snapshot_at_{};  // the first is written under the mutex
   EngineSnapshot stats_from_;
 
   mutable std::mutex mutex_;  // protects what follows

@@ -71,10 +71,13 @@ void ExpertWatch::on_decisions(std::uint32_t sparse_layer, const experts::LayerD
   }
 }
 
+float ExpertWatch::cooling(std::chrono::steady_clock::duration time) {
+  return static_cast<float>(std::exp2(-std::chrono::duration<double>(time).count() / kHalfLife));
+}
+
 void ExpertWatch::fill(const engine::RunReport& run, ExpertBoard& board) {
   const auto now = std::chrono::steady_clock::now();
-  const auto cooling = static_cast<float>(
-      std::exp2(-std::chrono::duration<double>(now - std::exchange(cooled_, now)).count() / kHalfLife));
+  const float left = cooling(now - std::exchange(cooled_, now));
   board.layers = layers_;
   board.experts = experts_;
   board.device = run.device != nullptr;
@@ -89,7 +92,7 @@ void ExpertWatch::fill(const engine::RunReport& run, ExpertBoard& board) {
     if (run.device != nullptr && run.device->holds(id))
       state = static_cast<std::uint8_t>(state | device_state(*run.device) << 4);
     board.state[at] = state;
-    heat_[at] *= cooling;
+    heat_[at] *= left;
     board.heat[at] = static_cast<std::uint8_t>(heat_[at]);
   }
 }

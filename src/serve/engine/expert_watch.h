@@ -30,6 +30,8 @@ class ExpertWatch final : public engine::RoutingObserver {
   void on_routing(const experts::ScoresView& scores, const experts::Routing& routing) override;
   void on_decisions(std::uint32_t sparse_layer, const experts::LayerDecision& decision) override;
 
+  // What is left of heat behind such a time.
+  static float cooling(std::chrono::steady_clock::duration time);
   // Brings states, heat and uses up to date.
   void fill(const engine::RunReport& run, ExpertBoard& board);
   // By kind of pass (prefill, decode), and layer.
