@@ -128,8 +128,7 @@ class Backend {
   virtual void set_watchers(std::size_t count) = 0;
   virtual ExpertBoard experts() const = 0;
   virtual std::vector<SlotState> slots() const = 0;  // `parallel` places, then the requests that wait
-  virtual std::string plan_json()
-      const = 0;  // one object: `plan --json` of the running engine, and what is used
+  virtual std::string plan_json() const = 0;   // one object: the plan of the running engine, and what is used
   virtual std::string stats_json() const = 0;  // one object, for the page
   // Adds its values to a page of metrics; names and labels are those of metric_table.cc. What ServiceMetrics
   // (serve/wire) and the process tell is left out.

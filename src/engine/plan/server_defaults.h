@@ -43,7 +43,7 @@ struct SmallerServer {
 // Empty if no cache is small enough, or `sizes` says nothing.
 std::optional<SmallerServer> smaller_server(const ServerSizes& sizes, Bytes kv_bytes_per_token,
                                             Bytes missing);
-// "or --kv-tokens 4096, or …", with marks of the settings.
+// "or KV_TOKENS 4096, or …", with marks of the settings.
 std::string text_of(const SmallerServer& smaller);
 
 }  // namespace sluice::engine

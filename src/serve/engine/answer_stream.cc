@@ -143,7 +143,7 @@ void AnswerStream::score_content(std::size_t bytes) {
 
 void AnswerStream::give_text(const std::string& text) {
   std::string ready = stops_.append(text);
-  // Of a raw answer tokens without a text of their own are told, too.
+  // Tokens of a raw answer are told even without a text of their own.
   const bool alone = !parser_ && text.empty() && !content_scores_.empty();
   if (!ready.empty() || alone) push(TextDelta{std::move(ready), std::exchange(content_scores_, {})});
 }

@@ -11,7 +11,7 @@
 namespace sluice::serve {
 
 void collect_engine(const EngineSnapshot& now, const ExpertBoard& board, MetricSet& metrics);
-// Of accounts, and of what does not change. May be called by any thread.
+// Accounts, and what does not change. May be called by any thread.
 void collect_memory(const engine::RunReport& run, MetricSet& metrics);
 
 }  // namespace sluice::serve

@@ -17,7 +17,7 @@ struct RunReport;
 
 namespace sluice::serve {
 
-// Of one layer, and one kind of pass.
+// What one layer has had in one kind of pass.
 struct LayerCounts {
   std::uint64_t demand = 0, accesses = 0, hits = 0, misses = 0;
 };

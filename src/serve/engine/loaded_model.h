@@ -23,7 +23,7 @@ struct LoadedModel {
   std::unique_ptr<tokenizer::ChatTemplate> chat;    // null: there is none
   std::string chat_failure;                         // why there is none though the model has one
   std::unique_ptr<engine::Engine> engine;
-  Json plan;  // as `plan --json` prints it
+  Json plan;  // what the command plan prints as JSON
   SamplingDefaults defaults;
 };
 

@@ -23,7 +23,7 @@ Listening listen_on_path(const std::string& path);
 // The socket that LISTEN_FDS names, if it is for this process; the variables are removed.
 std::optional<Listening> inherited_socket();
 
-bool is_loopback_host(std::string_view host);  // of what --host says
+bool is_loopback_host(std::string_view host);  // as Setting::kHost has it
 
 // Tells systemd, by NOTIFY_SOCKET, "READY=1" and the like. Nothing without the variable.
 void notify_service_manager(std::string_view state);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/setting.h"
 #include "serve/server/access_log.h"
 #include "serve/wire/refusal_error.h"
 #include "serve/wire/routes.h"
@@ -58,10 +59,12 @@ void Gate::check_head(http::Request& request) const {
       throw ApiError(400, "", "the request must have one header Host");
     case http::AccessRules::Verdict::kHostRefused:
       throw ApiError(403, "host_not_allowed",
-                     "this server is not asked by that name; its user can allow it (--allowed-host)");
+                     "this server is not asked by that name; its user can allow it (" +
+                         flag(Setting::kAllowedHost) + ")");
     case http::AccessRules::Verdict::kOriginRefused:
       throw ApiError(403, "origin_not_allowed",
-                     "pages of other sites may not ask this server; its user can allow them (--cors-origin)");
+                     "pages of other sites may not ask this server; its user can allow them (" +
+                         flag(Setting::kCorsOrigin) + ")");
   }
   for (auto& header : rules_.cors_headers(request)) request.answer_headers.push_back(std::move(header));
   if (is_preflight(request)) return;

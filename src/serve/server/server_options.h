@@ -29,7 +29,7 @@ struct ServerOptions {
   bool strict_model = false, keep_billing_header = false;
   std::chrono::milliseconds sse_ping{15'000};  // 0: off
   bool page = true;
-  std::string page_directory;  // --ui-dir; empty: the files that the program brings with it
+  std::string page_directory;  // Setting::kUiDir; empty: the files that the program brings with it
 
   unsigned threads = 0;     // of HTTP; 0: 1, or 2 from 8 CPUs on
   http::HttpLimits limits;  // serve_limits() scales them to a memory account

@@ -77,10 +77,11 @@ void say_ready(const ServeFlags& flags, const serve::Server& server, const serve
   if (flags.engine.quiet) return;
   const auto served = backend.served();
   const serve::ModelCard card = backend.card();
-  print_message(
-      "{} serves {}: context {}, {} answers at once{}", server.address(), card.id, served->context,
-      served->parallel,
-      served->chat != nullptr ? "" : ", no chats: the model has no template (--chat-template chatml)");
+  print_message("{} serves {}: context {}, {} answers at once{}", server.address(), card.id, served->context,
+                served->parallel,
+                served->chat != nullptr
+                    ? std::string()
+                    : ", no chats: the model has no template (" + flag(Setting::kChatTemplate) + " chatml)");
 }
 
 void serve_model(const ServeFlags& flags) {
