@@ -12,7 +12,7 @@ configure = mkdir -p build && { cmake $(1) >build/configure.log || { cat build/c
 
 SOAK_SECONDS ?= 1200
 
-.PHONY: build demo test bench soak asan tsan fuzz format lint install clean help
+.PHONY: build demo test test-clients test-page bench soak asan tsan fuzz format lint install clean help
 
 build: packages-build $(RELEASE)/build.ninja
 	@tools/build.sh $(RELEASE) $(JOBS) sluice
@@ -42,6 +42,14 @@ TESTS_AT_FIRST = $(if $(wildcard $(RELEASE)/build.ninja),,-DSLUICE_TESTS=OFF)
 # A server under load and misuse, 20 minutes or 10,000 requests.
 soak: build packages-bench
 	@tools/soak.py build/sluice --seconds $(SOAK_SECONDS)
+
+# Needs packages of a virtual environment: make test-clients PYTHON=VENV/bin/python (openai, anthropic, lm-eval), test-page (playwright).
+PYTHON ?= python3
+test-clients: build
+	@$(PYTHON) tests/clients/real_server.py build/sluice || { status=$$?; [ $$status = 77 ] && echo "NOTHING WAS TESTED"; exit $$status; }
+
+test-page:
+	@$(PYTHON) tests/page/test_page.py
 
 asan: packages-test
 	@$(call configure,--preset asan -DSLUICE_BENCH=OFF)
@@ -79,6 +87,7 @@ help:
 	@echo "make test      build and run all tests"
 	@echo "make build     build/sluice"
 	@echo "make bench     build and run the benchmarks: one page, rows kept in bench/results; MODEL=NAME.sluice MEMORY=8GB,none: whole runs, too"
+	@echo "make soak      a server under load and misuse for SOAK_SECONDS (1200); make test-clients, make test-page: real clients, the page in a browser"
 	@echo "make asan      tests under AddressSanitizer and UndefinedBehaviorSanitizer; make tsan: ThreadSanitizer"
 	@echo "make fuzz      each fuzz target for FUZZ_SECONDS (20)"
 	@echo "make format    clang-format over our sources; make lint: format check and clang-tidy"
