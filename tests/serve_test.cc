@@ -109,6 +109,32 @@ TEST(Serve, StreamsWhatItAnswersWhole) {
   EXPECT_THAT(stream.body, HasSubstr("data: [DONE]"));
 }
 
+TEST(Serve, TheChosenTokenIsAmongTheLikeliest) {
+  Server server;
+  const Reply reply = ask(server.port(), "POST", "/v1/chat/completions",
+                          R"({"messages":[{"role":"user","content":"a"}],"max_tokens":8,"temperature":2,)"
+                          R"("seed":3,"logprobs":true,"top_logprobs":1})");
+  ASSERT_EQ(reply.status, 200) << reply.body;
+  std::size_t behind = 0;  // tokens that were not the likeliest
+  for (const Json& token : json_of(reply)["choices"][0]["logprobs"]["content"]) {
+    std::size_t found = 0;
+    for (const Json& other : token["top_logprobs"])
+      found += other["token"] == token["token"] && other["logprob"] == token["logprob"] ? 1 : 0;
+    EXPECT_EQ(found, 1u);
+    behind += token["top_logprobs"].size() - 1;
+  }
+  EXPECT_GT(behind, 0u);
+}
+
+TEST(Serve, ABodyOfManyPartsDoesNotBreakTheBudget) {
+  Server server;
+  std::string parts = "[[]";
+  while (parts.size() < 1'500'000) parts += ",[]";
+  EXPECT_EQ(ask(server.port(), "POST", "/v1/completions", R"({"prompt":"a","zz":)" + parts + "]}").status,
+            413);
+  EXPECT_FALSE(text_of(ask(server.port(), "POST", "/v1/completions", completion_body("Once", 2))).empty());
+}
+
 TEST(Serve, FindsAPromptAgain) {
   Server server;
   const std::string prompt =
@@ -130,6 +156,7 @@ TEST(Serve, ShowsWhatItDoes) {
   const Json plan = json_of(ask(server.port(), "GET", "/v1/plan"));
   EXPECT_EQ(plan["budget"].get<std::size_t>(), 64u << 20);
   EXPECT_LE(plan["memory"]["host"]["used"].get<std::size_t>(), 64u << 20);
+  EXPECT_EQ(plan["memory"]["host"]["by_name"]["serve"]["now"].get<std::size_t>(), 4u << 20);
   EXPECT_GT(json_of(ask(server.port(), "GET", "/v1/experts"))["experts"].get<int>(), 1);
   const std::string metrics = ask(server.port(), "GET", "/metrics").body;
   EXPECT_THAT(metrics, HasSubstr("sluice_generation_tokens_total{model_name=\"fable-moe-18m\"} 4"));

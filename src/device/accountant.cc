@@ -22,6 +22,7 @@ std::size_t index_of(Account account) {
 std::string ledger_text(const std::array<Bytes, kAccountCount>& used) {
   std::string text;
   for (std::size_t i = 0; i < kAccountCount; ++i) {
+    if (i == index_of(Account::kServe) && used[i] == 0) continue;  // only servers have it
     if (!text.empty()) text += ", ";
     text.append(kNames[i]).append(" ").append(format_bytes(used[i]));
   }

@@ -64,6 +64,8 @@ TEST(Accountant, LedgerNamesEveryAccount) {
   EXPECT_EQ(accountant.ledger(),
             "process 9.00 MiB, dense 0 B, experts 0 B, kv 0 B, activations 0 B, staging 0 B, tables 0 B");
   EXPECT_EQ(account_name(Account::kTables), "tables");
+  accountant.charge(Account::kServe, kMiB);
+  EXPECT_TRUE(accountant.ledger().ends_with("tables 0 B, serve 1.00 MiB")) << accountant.ledger();
 }
 
 TEST(Accountant, ManyThreadsNeverExceedTheBudget) {

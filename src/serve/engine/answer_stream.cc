@@ -79,7 +79,7 @@ void AnswerStream::on_prefill(std::size_t done, std::size_t total) {
   const Clock::time_point now = Clock::now();
   if (!often_ && now - told_at_ < kProgressPause) return;
   told_at_ = now;
-  push(PrefillProgress{done, total, ms(now - admitted_at_)});
+  push(PrefillProgress{.done = done, .total = total, .cached = cached_, .time_ms = ms(now - admitted_at_)});
 }
 
 void AnswerStream::on_prompt_token(const engine::BatchToken& token) {

@@ -45,6 +45,7 @@ class EngineBackend::Impl {
     std::shared_ptr<const Served> served;
     EngineBoard* board = nullptr;
     ModelCard card;
+    std::vector<std::string> build;  // labels of the metric build_info
   };
   std::shared_ptr<const Ready> ready() const {
     const std::lock_guard lock(mutex_);
@@ -139,6 +140,7 @@ class EngineBackend::Impl {
     ready->served = served_model(model, options_);
     ready->board = &board;
     ready->card = model_card(model, options_.card);
+    ready->build = build_labels(model, options_, *ready->served);
     {
       const std::lock_guard lock(mutex_);
       ready_ = std::move(ready);
@@ -243,7 +245,10 @@ std::string EngineBackend::stats_json() const {
 }
 
 void EngineBackend::collect(MetricSet& metrics) const {
-  if (const auto ready = impl_->ready()) ready->board->collect(metrics);
+  const auto ready = impl_->ready();
+  if (!ready) return;
+  metrics.add("build_info", ready->build, 1);
+  ready->board->collect(metrics);
 }
 
 void EngineBackend::load(LoadModel load) { impl_->load(std::move(load)); }

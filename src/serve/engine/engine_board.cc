@@ -100,6 +100,8 @@ void EngineBoard::collect(MetricSet& metrics) {
     const std::lock_guard lock(mutex_);
     collect_engine(snapshot_, board_, metrics);
   }
+  metrics.add("iteration_tokens_total", watch_.tokens().state());
+  metrics.add("batch_sequences", watch_.sequences().state());
   collect_memory(run_, metrics);
 }
 

@@ -11,6 +11,8 @@
 namespace sluice::serve {
 namespace {
 
+using NamedBytes = std::pair<std::string, std::uint64_t>;
+
 constexpr std::array<std::pair<const char*, bool>, 2> kPhases = {{{"prefill", false}, {"decode", true}}};
 constexpr std::array<const char*, 7> kHostStates = {"M", "E", "S", "C", "F", "msb", "msb+lsb"};
 constexpr std::array<const char*, 5> kDeviceStates = {"", "full", "packed", "msb", "msb+lsb"};
@@ -45,8 +47,12 @@ void collect_residency(const ExpertBoard& board, MetricSet& metrics) {
     ++device[std::min<std::size_t>(state >> 4, device.size() - 1)];
   }
   for (std::size_t i = 0; i < host.size(); ++i)
-    if (board.states.find(kHostStates[i]) != std::string::npos || host[i] > 0)
+    if (board.states.find(kHostStates[i]) != std::string::npos || host[i] > 0) {
       metrics.add("experts_resident", {kHostStates[i], "host"}, number(host[i]));
+      const auto bytes = std::ranges::find(board.expert_bytes, kHostStates[i], &NamedBytes::first);
+      const std::uint64_t each = bytes != board.expert_bytes.end() ? bytes->second : 0;
+      metrics.add("expert_resident_bytes", {kHostStates[i], "host"}, number(host[i] * each));
+    }
   for (std::size_t i = 1; i < device.size(); ++i)
     if (board.device && device[i] > 0)
       metrics.add("experts_resident", {kDeviceStates[i], "device"}, number(device[i]));

@@ -8,6 +8,7 @@
 #include "experts/core/state_order.h"
 #include "experts/layer_decider.h"
 #include "fetch/memory/expert_store.h"
+#include "serve/metric_table.h"
 #include "store/checkpoint.h"
 
 namespace sluice::serve {
@@ -36,10 +37,17 @@ std::uint8_t device_state(const engine::EngineDevice& device) {
 ExpertWatch::ExpertWatch(std::size_t layers, std::size_t experts)
     : layers_(layers),
       experts_(experts),
+      tokens_(metric_row("iteration_tokens_total").bounds),
+      sequences_(metric_row("batch_sequences").bounds),
       counts_{std::vector<LayerCounts>(layers), std::vector<LayerCounts>(layers)},
       uses_(layers * experts),
       heat_(layers * experts),
       seen_(experts) {}
+
+void ExpertWatch::on_step(const engine::Step& step) {
+  tokens_.add(static_cast<double>(step.tokens.size()));
+  sequences_.add(static_cast<double>(step.spans.size()));
+}
 
 void ExpertWatch::on_routing(const experts::ScoresView& scores, const experts::Routing& routing) {
   kind_ = scores.kind();

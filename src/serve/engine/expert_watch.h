@@ -10,6 +10,7 @@
 #include "engine/session/step.h"
 #include "engine/watch/routing_observer.h"
 #include "serve/backend.h"
+#include "serve/histogram.h"
 
 namespace sluice::engine {
 struct RunReport;
@@ -27,9 +28,13 @@ class ExpertWatch final : public engine::RoutingObserver {
  public:
   ExpertWatch(std::size_t layers, std::size_t experts);
 
+  void on_step(const engine::Step& step) override;
   void on_routing(const experts::ScoresView& scores, const experts::Routing& routing) override;
   void on_decisions(std::uint32_t sparse_layer, const experts::LayerDecision& decision) override;
 
+  // Tokens and sequences of each pass; thread-safe.
+  const Histogram& tokens() const { return tokens_; }
+  const Histogram& sequences() const { return sequences_; }
   // What is left of heat behind such a time.
   static float cooling(std::chrono::steady_clock::duration time);
   // Brings states, heat and uses up to date.
@@ -42,6 +47,7 @@ class ExpertWatch final : public engine::RoutingObserver {
   std::uint64_t demand_of(const experts::ScoresView& scores, const experts::Routing& routing);
 
   const std::size_t layers_, experts_;
+  Histogram tokens_, sequences_;
   experts::StepKind kind_ = experts::StepKind::kPrompt;  // of the routing that came last
   std::uint64_t demand_ = 0;
   std::array<std::vector<LayerCounts>, 2> counts_;

@@ -23,17 +23,17 @@ struct NewRequest {
 
 // What the engine's thread finds on the desk, in this order.
 struct DeskMessages {
-  std::vector<NewRequest> submitted;
-  std::vector<RequestId> cancelled;
+  std::vector<NewRequest> submitted = {};
+  std::vector<RequestId> cancelled = {};
   bool drain = false, stop = false;  // stay true
 };
 
 // What it says of the requests that it knows.
 struct DeskReport {
-  std::vector<SlotState> slots;
-  std::vector<RequestId> waiting;  // in their order
-  std::size_t free_places = 0;     // for sequences
-  unsigned next_end_s = 1;         // when a sequence is expected to end
+  std::vector<SlotState> slots = {};
+  std::vector<RequestId> waiting = {};  // in their order
+  std::size_t free_places = 0;          // for sequences
+  unsigned next_end_s = 1;              // when a sequence is expected to end
 };
 
 // Thread-safe.

@@ -10,7 +10,9 @@ namespace {
 using namespace std::chrono_literals;
 
 std::optional<RequestId> submit(RequestDesk& desk) {
-  return desk.submit({TextRequest{.prompt = {1}}}, std::make_shared<EventQueue>());
+  TextRequest request;
+  request.prompt = {1};
+  return desk.submit({request}, std::make_shared<EventQueue>());
 }
 
 TEST(RequestDesk, TakesAsManyAsThereIsRoomFor) {

@@ -18,7 +18,7 @@ engine::SamplerConfig sampler_of(const Sampling& sampling) {
   config.repetition_penalty = sampling.repetition_penalty;
   config.presence_penalty = sampling.presence_penalty;
   config.frequency_penalty = sampling.frequency_penalty;
-  for (const auto& [id, bias] : sampling.logit_bias) config.bias.push_back({id, bias});
+  for (const auto& [id, bias] : sampling.logit_bias) config.bias.push_back({id, static_cast<float>(bias)});
   config.seed = sampling.seed;
   return config;
 }

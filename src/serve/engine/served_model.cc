@@ -71,6 +71,13 @@ std::shared_ptr<const Served> served_model(const LoadedModel& model, const Engin
   return served;
 }
 
+std::vector<std::string> build_labels(const LoadedModel& model, const EngineBackendOptions& options,
+                                      const Served& served) {
+  const engine::EnginePlan& plan = model.engine->plan();
+  return {options.version, std::string(isa_name(plan.isa)), plan.math == engine::Math::kF32 ? "f32" : "auto",
+          std::string(dtype_name(plan.cache_dtype)), served.fingerprint};
+}
+
 ModelCard model_card(const LoadedModel& model, ModelCard card) {
   const model::ModelConfig& config = model.model.config;
   ModelCard::Meta& meta = card.meta.emplace();

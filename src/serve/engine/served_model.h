@@ -2,6 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "serve/backend.h"
 #include "serve/engine/engine_backend.h"
@@ -11,6 +13,9 @@ namespace sluice::serve {
 
 // `model` must outlive the result.
 std::shared_ptr<const Served> served_model(const LoadedModel& model, const EngineBackendOptions& options);
+// version, isa, math, kv, fingerprint
+std::vector<std::string> build_labels(const LoadedModel& model, const EngineBackendOptions& options,
+                                      const Served& served);
 ModelCard model_card(const LoadedModel& model, ModelCard card);
 
 }  // namespace sluice::serve

@@ -59,12 +59,19 @@ class BodyFault : public std::runtime_error {
   BodyFault(std::size_t byte, const std::string& message);
 };
 
+// It takes more memory than it may.
+class BodyTooLarge : public BodyFault {
+ public:
+  using BodyFault::BodyFault;
+};
+
 struct BodyLimits {
-  std::size_t depth = 128, keys = 4096;  // keys: of one object
+  std::size_t depth = 128, keys = 4096;               // keys: of one object
+  std::size_t memory = static_cast<std::size_t>(-1);  // bytes that the value may take, about
 };
 
 // One JSON value and nothing else. BodyFault: bad syntax, bytes that are not UTF-8, lone surrogates, numbers
-// that a double does not hold, and what passes the limits.
+// that a double does not hold, and what passes the limits; BodyTooLarge where that is its memory.
 BodyValue parse_body(std::string_view text, const BodyLimits& limits = {});
 
 // A value as errors show it: short, in JSON.

@@ -104,5 +104,19 @@ TEST(BodyValue, AgreesWithTheOtherReader) {
   EXPECT_GT(good, 1000u);
 }
 
+TEST(Body, TakesNoMoreMemoryThanItMay) {
+  std::string many = "[";
+  for (int i = 0; i < 1000; ++i) many += "[],";
+  many += "1]";
+  EXPECT_EQ(parse_body(many).array().size(), 1001u);
+  EXPECT_EQ(parse_body(many, {.memory = 1 << 20}).array().size(), 1001u);
+  EXPECT_THROW(parse_body(many, {.memory = 64 << 10}), BodyTooLarge);
+  EXPECT_THROW(parse_body("\"" + std::string(1000, 'a') + "\"", {.memory = 1000}), BodyTooLarge);
+  std::string keys = "{";
+  for (int i = 0; i < 100; ++i) keys += '"' + std::to_string(i) + "\":0,";
+  keys += "\"end\":0}";
+  EXPECT_THROW(parse_body(keys, {.memory = 20 << 10}), BodyTooLarge);
+}
+
 }  // namespace
 }  // namespace sluice::serve

@@ -9,6 +9,9 @@
 namespace sluice::serve {
 namespace {
 
+// A key, twice, in the object and in the table of its places.
+constexpr std::size_t kMemberBytes = 4 * sizeof(std::string) + 64;
+
 class BodyParser {
  public:
   BodyParser(std::string_view text, const BodyLimits& limits) : text_(text), limits_(limits) {}
@@ -36,7 +39,15 @@ class BodyParser {
     at_ += word.size();
   }
 
+  // Vectors that grow have room for twice what they hold.
+  void charge(std::size_t bytes) {
+    memory_ += bytes;
+    if (memory_ > limits_.memory)
+      throw BodyTooLarge(at_, "the body has too many values for the server's memory");
+  }
+
   BodyValue parse_value(std::size_t depth) {
+    charge(2 * sizeof(BodyValue));
     skip_blanks();
     if (at_ >= text_.size()) fail("expected a value, found the end of the text");
     switch (text_[at_]) {
@@ -87,6 +98,7 @@ class BodyParser {
       skip_blanks();
       if (at_ >= text_.size() || text_[at_] != '"') fail("expected a string as a key");
       std::string key = parse_string();
+      charge(kMemberBytes + key.size());
       skip_blanks();
       if (!take(':')) fail("expected ':'");
       const auto [place, is_new] = places.emplace(key, members.size());
@@ -117,6 +129,7 @@ class BodyParser {
         at_ = begin + wrong;
         fail("the text is not UTF-8");
       }
+      charge(plain.size());
       value += plain;
       if (at_ >= text_.size()) fail("expected '\"', found the end of the text");
       if (take('"')) return value;
@@ -197,6 +210,7 @@ class BodyParser {
 
   const std::string_view text_;
   const BodyLimits limits_;
+  std::size_t memory_ = 0;
   std::size_t at_ = 0;
 };
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/machine/system_memory.h"
 #include "base/setting.h"
 #include "serve/server/access_log.h"
 #include "serve/wire/refusal_error.h"
@@ -13,14 +14,16 @@
 namespace sluice::serve {
 namespace {
 
+constexpr std::size_t kLargeBody = 128 << 10;
+
 http::AccessOptions access_of(const ServerOptions& options, const http::Listening& listening) {
   return {options.api_keys, options.allowed_hosts, options.cors_origins, listening.loopback,
           !listening.unix_path};
 }
 
 ServiceOptions service_of(const ServerOptions& options) {
-  return {options.strict_model, options.keep_billing_header, options.page, options.sse_ping, SLUICE_VERSION,
-          options.log_text};
+  return {options.strict_model, options.keep_billing_header,   options.page,    options.sse_ping,
+          SLUICE_VERSION,       options.limits.body_bytes / 2, options.log_text};
 }
 
 ApiError fault_error(http::HttpFault fault, std::string_view text) {
@@ -118,6 +121,7 @@ void Gate::answer(const std::shared_ptr<http::Writer>& writer) {
 
 void Gate::on_request(std::shared_ptr<http::Writer> writer) {
   const ErrorStyle style = find_route(writer->request().method, writer->request().path).style;
+  const bool large = writer->request().body.size() >= kLargeBody;
   const auto fail = [&](const ApiError& error) {
     writer->send(error_response(error, style, writer->request().id));
   };
@@ -132,6 +136,7 @@ void Gate::on_request(std::shared_ptr<http::Writer> writer) {
   } catch (const std::exception& error) {
     fail(ApiError(500, "", without_paths(error.what())));
   }
+  if (large) trim_heap();  // its parts were many and small
 }
 
 http::Response Gate::on_fault(const http::Request* head, http::HttpFault fault, std::string_view text) {

@@ -140,6 +140,7 @@ void Answering::finish_sequence(std::size_t sequence, const Finish& finish) {
   ServiceMetrics& metrics = call_.service.metrics;
   metrics.add("request_success_total", success_label(finish.reason));
   metrics.prompt_tokens += finish.usage.prompt;
+  metrics.prefix_hits += finish.usage.cached;
   metrics.generation_tokens += finish.usage.generated;
   metrics.reasoning_tokens += finish.usage.reasoning;
   metrics.queue.add(finish.timings.queue_ms / 1000);

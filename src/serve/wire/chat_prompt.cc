@@ -18,7 +18,7 @@ constexpr std::size_t kTailBytes = 4096;
 
 void check_bytes(std::size_t bytes, const Served& served, const std::string& field) {
   if (bytes > kMostBytesOfToken * served.context)
-    throw too_long_error(bytes / kMostBytesOfToken + 1, 0, served.context, field);
+    throw too_long_error(bytes / kMostBytesOfToken + 1, 0, served.context, field, true);
 }
 
 double seconds_since(std::chrono::steady_clock::time_point begin) {

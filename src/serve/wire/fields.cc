@@ -1,6 +1,7 @@
 #include "serve/wire/fields.h"
 
 #include "serve/json/json_writer.h"
+#include "serve/wire/service.h"
 
 namespace sluice::serve {
 namespace {
@@ -126,11 +127,17 @@ std::optional<std::string> Fields::word(std::string_view name, std::vector<std::
   wrong_value(name, expected);
 }
 
-BodyValue read_body(std::string_view text) {
+BodyValue read_body(const Call& call) {
+  return read_body(call.request().body, call.service.options.body_memory);
+}
+
+BodyValue read_body(std::string_view text, std::size_t memory) {
   try {
-    BodyValue body = parse_body(text);
+    BodyValue body = parse_body(text, {.memory = memory});
     if (!body.is_object()) refuse_type("the body", "an object", body);
     return body;
+  } catch (const BodyTooLarge& fault) {
+    throw ApiError(413, "request_too_large", fault.what());
   } catch (const BodyFault& fault) {
     throw ApiError(400, "invalid_json", std::string("the body is not JSON: ") + fault.what());
   }

@@ -49,7 +49,10 @@ class Fields {
 [[noreturn]] void refuse_value(const std::string& path, std::string_view expected, const BodyValue& found);
 std::string element_path(const std::string& path, std::size_t index);
 
-// The body of a request, one object.
-BodyValue read_body(std::string_view text);
+struct Call;  // serve/wire/service.h
+
+// The body of a request, one object. ApiError for what is none, and for more values than `memory` has room for.
+BodyValue read_body(std::string_view text, std::size_t memory = BodyLimits{}.memory);
+BodyValue read_body(const Call& call);
 
 }  // namespace sluice::serve

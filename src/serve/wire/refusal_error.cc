@@ -33,17 +33,18 @@ std::string without_paths(std::string_view text) {
   return result;
 }
 
-ApiError too_long_error(std::size_t prompt, std::size_t asked, std::size_t context,
-                        const std::string& field) {
+ApiError too_long_error(std::size_t prompt, std::size_t asked, std::size_t context, const std::string& field,
+                        bool at_least) {
+  const std::string_view about = at_least ? "at least " : "";
   ApiError error(
       400, "context_length_exceeded",
-      fmt::format("This model's maximum context length is {} tokens. However, you requested {} tokens "
+      fmt::format("This model's maximum context length is {} tokens. However, you requested {}{} tokens "
                   "({} in the {}, {} in the answer).",
-                  context, prompt + asked, prompt, field, asked));
+                  context, about, prompt + asked, prompt, field, asked));
   error.about(field);
   error.numbers = {{"n_prompt_tokens", prompt}, {"n_ctx", context}};
   error.anthropic_message =
-      fmt::format("prompt is too long: {} tokens > {} maximum", prompt + asked, context);
+      fmt::format("prompt is too long: {}{} tokens > {} maximum", about, prompt + asked, context);
   return error;
 }
 

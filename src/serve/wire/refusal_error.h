@@ -15,7 +15,7 @@ namespace sluice::serve {
 ApiError refusal_error(const Refusal& refusal, const std::string& field);
 ApiError failure_error(const Failure& failure);
 ApiError too_long_error(std::size_t prompt_tokens, std::size_t asked_tokens, std::size_t context,
-                        const std::string& field);
+                        const std::string& field, bool at_least = false);
 ApiError loading_error(const LoadState& state);
 ApiError draining_error();
 // An Error from below as 400 where a client can help it, else as 500. Paths of this machine are left out.

@@ -28,6 +28,7 @@ struct ServiceOptions {
   bool page = true;
   std::chrono::milliseconds sse_ping{15'000};  // 0: off
   std::string version;
+  std::size_t body_memory = static_cast<std::size_t>(-1);  // that the parts of one body may take
   // Gets each prompt, if the user asks for it: the request's id, "prompt", and the text.
   std::function<void(std::string_view id, std::string_view what, std::string_view text)> log_text;
 };

@@ -46,6 +46,8 @@ void ServiceMetrics::collect(MetricSet& set) const {
   set.add("prompt_tokens_total", static_cast<double>(prompt_tokens));
   set.add("generation_tokens_total", static_cast<double>(generation_tokens));
   set.add("reasoning_tokens_total", static_cast<double>(reasoning_tokens));
+  set.add("prefix_cache_queries_total", static_cast<double>(prompt_tokens));
+  set.add("prefix_cache_hits_total", static_cast<double>(prefix_hits));
   set.add("time_to_first_token_seconds", first_token.state());
   set.add("inter_token_latency_seconds", token_gap.state());
   set.add("e2e_request_latency_seconds", whole.state());

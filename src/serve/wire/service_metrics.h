@@ -23,7 +23,7 @@ class ServiceMetrics {
   void add_http(std::string_view path, unsigned status);
   void collect(MetricSet& set) const;
 
-  std::atomic<std::uint64_t> prompt_tokens{0}, generation_tokens{0}, reasoning_tokens{0};
+  std::atomic<std::uint64_t> prompt_tokens{0}, generation_tokens{0}, reasoning_tokens{0}, prefix_hits{0};
   Histogram first_token, token_gap, whole, queue, prefill, decode, prompt_size, answer_size, templates,
       tokenize;
 

@@ -40,7 +40,7 @@ void write_pieces(JsonWriter& out, const Ids& ids, const Served& served) {
 }
 
 PreparedPrompt prepared(const Call& call, const Served& served) {
-  const BodyValue body = read_body(call.request().body);
+  const BodyValue body = read_body(call);
   return prepare_prompt(read_chat(Fields(body, {})).chat, served, call.service);
 }
 
@@ -81,7 +81,7 @@ void write_template(JsonWriter& out, const Served& served) {
 
 void answer_tokenize(const Call& call) {
   const std::shared_ptr<const Served> served = need_loaded(call.service);
-  const BodyValue body = read_body(call.request().body);
+  const BodyValue body = read_body(call);
   const Fields fields(body, {});
   const bool pieces = fields.boolean("with_pieces").value_or(false);
   const bool strings = fields.boolean("return_token_strs").value_or(false);
@@ -104,7 +104,7 @@ void answer_tokenize(const Call& call) {
 
 void answer_detokenize(const Call& call) {
   const std::shared_ptr<const Served> served = need_loaded(call.service);
-  const BodyValue body = read_body(call.request().body);
+  const BodyValue body = read_body(call);
   const Fields fields(body, {});
   const BodyValue& tokens = fields.need("tokens");
   if (!tokens.is_array()) fields.wrong_type("tokens", "an array of token ids");

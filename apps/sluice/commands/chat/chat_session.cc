@@ -25,6 +25,7 @@
 #include "streams/standard_error.h"
 #include "streams/standard_output.h"
 #include "streams/terminal_columns.h"
+#include "tokenizer/text/text_check.h"
 
 namespace sluice::app {
 namespace {
@@ -94,6 +95,7 @@ void ChatSession::hint_how_to_leave(bool typed) {
 }
 
 void ChatSession::ask(const std::string& question) {
+  tokenizer::check_text(question);
   Dialogue asked = dialogue_;
   asked.ask(question);
   answer(std::move(asked));

@@ -23,8 +23,9 @@ std::vector<std::string> api_keys(const ServeFlags& flags) {
     std::istringstream lines(read_text_file(flags.api_key_file, kMostKeyFile));
     const std::size_t before = keys.size();
     for (std::string line; std::getline(lines, line);) {
-      while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
-      if (!line.empty()) keys.push_back(line);
+      const std::size_t begin = line.find_first_not_of(" \t\r"), end = line.find_last_not_of(" \t\r");
+      if (begin == line.npos || line[begin] == '#') continue;
+      keys.push_back(line.substr(begin, end - begin + 1));
     }
     if (keys.size() == before)
       throw Error(ErrorKind::kUsage, "the file has no key")

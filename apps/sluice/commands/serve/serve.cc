@@ -73,12 +73,13 @@ bool wait_for_model(serve::EngineBackend& backend) {
   return false;
 }
 
-void say_ready(const ServeFlags& flags, const serve::Server& server, const serve::EngineBackend& backend) {
+void say_ready(const ServeFlags& flags, const serve::Server& server, const serve::EngineBackend& backend,
+               Bytes budget) {
   if (flags.engine.quiet) return;
   const auto served = backend.served();
   const serve::ModelCard card = backend.card();
-  print_message("{} serves {}: context {}, {} answers at once{}", server.address(), card.id, served->context,
-                served->parallel,
+  print_message("{} serves {}: context {}, {} answers at once, {}{}", server.address(), card.id,
+                served->context, served->parallel, format_bytes(budget),
                 served->chat != nullptr
                     ? std::string()
                     : ", no chats: the model has no template (" + flag(Setting::kChatTemplate) + " chatml)");
@@ -97,7 +98,7 @@ void serve_model(const ServeFlags& flags) {
   server.start();
   backend.load(load_served(flags, options));
   if (!wait_for_model(backend)) return;
-  say_ready(flags, server, backend);
+  say_ready(flags, server, backend, budget);
   serve::http::notify_service_manager("READY=1");
   while (!interrupted() && backend.state().failure.empty()) std::this_thread::sleep_for(kLook);
   if (!backend.state().failure.empty()) backend.wait_until_loaded();  // throws it

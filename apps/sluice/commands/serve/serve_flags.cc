@@ -27,7 +27,10 @@ void add_listening(Command& command, ServeFlags& flags) {
       .add_option(Setting::kApiKey, &flags.api_keys,
                   "Clients must have this key; may be given several times; also SLUICE_API_KEY")
       ->group(kWhere);
-  command.add_option(Setting::kApiKeyFile, &flags.api_key_file, "A file of keys, one a line")->group(kWhere);
+  command
+      .add_option(Setting::kApiKeyFile, &flags.api_key_file,
+                  "A file of keys, one a line; lines that begin with # are none")
+      ->group(kWhere);
   command.add_flag(Setting::kNoAuth, flags.no_auth, "Serve an address that others reach without a key")
       ->group(kWhere);
   command

@@ -12,7 +12,7 @@ namespace sluice::serve {
 
 void answer_messages(const Call& call) {
   const std::shared_ptr<const Served> served = need_served(call.service);
-  const BodyValue body = read_body(call.request().body);
+  const BodyValue body = read_body(call);
   MessagesBody messages =
       read_anthropic(Fields(body, {}), *served, {true, call.service.options.keep_billing_header});
   const std::string model = answered_model(messages.model, call.service);
@@ -36,7 +36,7 @@ void answer_messages(const Call& call) {
 
 void answer_count_tokens(const Call& call) {
   const std::shared_ptr<const Served> served = need_loaded(call.service);
-  const BodyValue body = read_body(call.request().body);
+  const BodyValue body = read_body(call);
   const MessagesBody messages =
       read_anthropic(Fields(body, {}), *served, {false, call.service.options.keep_billing_header});
   JsonWriter out;

@@ -75,11 +75,15 @@ std::string token_logprobs(const std::vector<ScoredToken>& tokens, const Served&
     out.begin_object();
     write_token(out, token.id, token.logprob, served);
     out.key("top_logprobs").begin_array();
-    for (const RankedToken& other : token.top) {
+    const auto write_ranked = [&](tokenizer::TokenId id, double logprob) {
       out.begin_object();
-      write_token(out, other.id, other.logprob, served);
+      write_token(out, id, logprob, served);
       out.end_object();
-    }
+    };
+    for (const RankedToken& other : token.top) write_ranked(other.id, other.logprob);
+    // The chosen one is among them, whatever its rank.
+    const bool there = std::ranges::find(token.top, token.id, &RankedToken::id) != token.top.end();
+    if (!token.top.empty() && !there) write_ranked(token.id, token.logprob);
     out.end_array().end_object();
   }
   return out.end_array().take();

@@ -12,7 +12,7 @@ namespace sluice::serve {
 
 void answer_chat(const Call& call) {
   const std::shared_ptr<const Served> served = need_served(call.service);
-  const BodyValue body = read_body(call.request().body);
+  const BodyValue body = read_body(call);
   const Fields fields(body, {});
   const ChatBody chat = read_chat(fields);
   const std::string model = answered_model(chat.model, call.service);

@@ -12,7 +12,7 @@ namespace sluice::serve {
 
 void answer_completions(const Call& call) {
   const std::shared_ptr<const Served> served = need_served(call.service);
-  const BodyValue body = read_body(call.request().body);
+  const BodyValue body = read_body(call);
   const Fields fields(body, {});
   CompletionBody completion = read_completion(fields, *served, call.service);
   const std::string model = answered_model(completion.model, call.service);
