@@ -116,7 +116,8 @@ TEST(Serve, TheChosenTokenIsAmongTheLikeliest) {
                           R"("seed":3,"logprobs":true,"top_logprobs":1})");
   ASSERT_EQ(reply.status, 200) << reply.body;
   std::size_t behind = 0;  // tokens that were not the likeliest
-  for (const Json& token : json_of(reply)["choices"][0]["logprobs"]["content"]) {
+  const Json answer = json_of(reply);
+  for (const Json& token : answer["choices"][0]["logprobs"]["content"]) {
     std::size_t found = 0;
     for (const Json& other : token["top_logprobs"])
       found += other["token"] == token["token"] && other["logprob"] == token["logprob"] ? 1 : 0;

@@ -51,7 +51,8 @@ std::string element_path(const std::string& path, std::size_t index);
 
 struct Call;  // serve/wire/service.h
 
-// The body of a request, one object. ApiError for what is none, and for more values than `memory` has room for.
+// The body of a request, one object. ApiError for what is none, and for more values than `memory` has room
+// for.
 BodyValue read_body(std::string_view text, std::size_t memory = BodyLimits{}.memory);
 BodyValue read_body(const Call& call);
 

@@ -80,7 +80,8 @@ serve::ModelCard served_card(const ServeFlags& flags) {
   serve::ModelCard card;
   card.id = !flags.alias.empty() ? flags.alias : path.filename().string();
   for (const std::string_view end : {".sluice", ".gguf"})
-    if (flags.alias.empty() && card.id.ends_with(end)) card.id.resize(card.id.size() - end.size());
+    if (flags.alias.empty() && card.id.ends_with(end))
+      card.id = card.id.substr(0, card.id.size() - end.size());
   struct stat facts {};
   if (::stat((flags.engine.model + "/config.json").c_str(), &facts) == 0 ||
       ::stat(flags.engine.model.c_str(), &facts) == 0)
