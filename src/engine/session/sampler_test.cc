@@ -242,7 +242,9 @@ TEST(SamplerTest, DrawsWhatTheFormulasSay) {
     for (int i = 0; i < kDraws; ++i)
       found[static_cast<std::size_t>(sampler.next(logits, context, prompt, room))] += 1.0 / kDraws;
     for (std::size_t i = 0; i < logits.size(); ++i) {
-      EXPECT_NEAR(found[i], expected[i], 6 * std::sqrt(expected[i] * (1 - expected[i]) / kDraws) + 1e-9) << i;
+      // What is rare is drawn a few times at most, whatever its spread.
+      const double spread = std::sqrt(expected[i] * (1 - expected[i]) / kDraws);
+      EXPECT_NEAR(found[i], expected[i], 6 * spread + 4.5 / kDraws) << i;
       if (expected[i] == 0) {
         EXPECT_EQ(found[i], 0) << i;
       }
