@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -61,6 +62,10 @@ struct ToolArguments {
 };
 
 enum class FinishReason { kStop, kStopString, kLength, kToolCalls };
+constexpr std::string_view finish_name(FinishReason reason) {  // as OpenAI's API and the metrics say it
+  if (reason == FinishReason::kLength) return "length";
+  return reason == FinishReason::kToolCalls ? "tool_calls" : "stop";
+}
 
 // Milliseconds of the monotonic clock.
 struct AnswerTimings {

@@ -116,6 +116,12 @@ Listening listen_on_path(const std::string& path) {
   umask(mask);
   if (bound != 0 || listen(descriptor, kBacklog) != 0) {
     ::close(descriptor);
+    if (bound != 0 && error == EADDRINUSE)
+      throw Error(ErrorKind::kIo, "the path is taken")
+          .in(Setting::kUnix)
+          .expected("a path where nothing is, or a socket that nobody listens on any more")
+          .found(path)
+          .fix("give another path, or remove what is there");
     throw io_error("listen on", path, bound != 0 ? error : errno);
   }
   return described(descriptor);

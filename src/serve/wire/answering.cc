@@ -16,17 +16,6 @@ double seconds_between(std::chrono::steady_clock::time_point from, std::chrono::
   return std::chrono::duration<double>(to - from).count();
 }
 
-std::string_view success_label(FinishReason reason) {
-  switch (reason) {
-    case FinishReason::kLength:
-      return "length";
-    case FinishReason::kToolCalls:
-      return "tool_calls";
-    default:
-      return "stop";
-  }
-}
-
 bool is_token(const EventBody& body) {
   return std::holds_alternative<TextDelta>(body) || std::holds_alternative<ReasoningDelta>(body) ||
          std::holds_alternative<ToolBegin>(body) || std::holds_alternative<ToolArguments>(body);
@@ -138,7 +127,7 @@ void Answering::finish_sequence(std::size_t sequence, const Finish& finish) {
   if (std::exchange(clocks_.at(sequence).ended, true)) return;
   --open_;
   ServiceMetrics& metrics = call_.service.metrics;
-  metrics.add("request_success_total", success_label(finish.reason));
+  metrics.add("request_success_total", finish_name(finish.reason));
   metrics.prompt_tokens += finish.usage.prompt;
   metrics.prefix_hits += finish.usage.cached;
   metrics.generation_tokens += finish.usage.generated;
@@ -155,7 +144,7 @@ void Answering::finish_sequence(std::size_t sequence, const Finish& finish) {
   record.queue_ms = std::max(record.queue_ms, finish.timings.queue_ms);
   record.prompt_ms = std::max(record.prompt_ms, finish.timings.prompt_ms);
   record.predicted_ms = std::max(record.predicted_ms, finish.timings.predicted_ms);
-  record.ending = success_label(finish.reason);
+  record.ending = finish_name(finish.reason);
 }
 
 void Answering::fail(const Failure& failure) {

@@ -1,6 +1,7 @@
 #include "commands/serve/prompt_log.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -32,6 +33,7 @@ void append(const std::string& path, std::string_view text) {
 
 std::function<void(std::string_view, std::string_view, std::string_view)> prompt_log(
     const std::string& directory) {
+  ::mkdir(directory.c_str(), 0700);  // if it is not there
   if (::access(directory.c_str(), W_OK | X_OK) != 0) throw io_error("open", directory, errno);
   print_warning("prompts are kept in {}", directory);
   return [directory, lock = std::make_shared<std::mutex>()](std::string_view id, std::string_view what,

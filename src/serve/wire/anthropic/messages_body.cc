@@ -65,6 +65,8 @@ void read_sampling_fields(const Fields& body, const Served& served, MessagesBody
   sampling.top_p = body.number_above("top_p", 0, 1).value_or(sampling.top_p);
   sampling.top_k = body.integer("top_k", 0, std::int64_t{1} << 31).value_or(sampling.top_k);
   if (sampling.temperature == 0 && !served.defaults.penalties_by_user) sampling.repetition_penalty = 1;
+  if (const BodyValue* stops = body.find("stop_sequences"); stops != nullptr && stops->is_string())
+    body.wrong_type("stop_sequences", "an array of strings");
   messages.stops = read_stops(body, "stop_sequences");
 }
 

@@ -89,15 +89,4 @@ std::string token_logprobs(const std::vector<ScoredToken>& tokens, const Served&
   return out.end_array().take();
 }
 
-std::string_view finish_word(FinishReason reason) {
-  switch (reason) {
-    case FinishReason::kLength:
-      return "length";
-    case FinishReason::kToolCalls:
-      return "tool_calls";
-    default:
-      return "stop";
-  }
-}
-
 }  // namespace sluice::serve

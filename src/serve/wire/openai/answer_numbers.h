@@ -31,6 +31,4 @@ void write_extras(JsonWriter& out, const AnswerUsage& usage, const AnswerTimings
 // An array of {token, logprob, bytes, top_logprobs}.
 std::string token_logprobs(const std::vector<ScoredToken>& tokens, const Served& served);
 
-std::string_view finish_word(FinishReason reason);  // "stop", "length", "tool_calls"
-
 }  // namespace sluice::serve

@@ -60,7 +60,7 @@ void ChatAnswer::chunk(std::size_t index, std::string_view delta, std::string_vi
   if (finish == nullptr) {
     json.null();
   } else {
-    json.string(finish_word(finish->reason));
+    json.string(finish_name(finish->reason));
   }
   json.end_object().end_array();
   if (options_.include_usage) json.null_member("usage");
@@ -153,7 +153,7 @@ void ChatAnswer::write_choice(JsonWriter& out, std::size_t index) const {
     out.end_array();
   }
   out.end_object().raw_member("logprobs", logprobs_json(answer.tokens));
-  out.member("finish_reason", finish_word(answer.finish->reason)).end_object();
+  out.member("finish_reason", finish_name(answer.finish->reason)).end_object();
 }
 
 std::string ChatAnswer::whole() {

@@ -49,7 +49,7 @@ void CompletionAnswer::write_choice(JsonWriter& out, std::size_t index, bool las
   }
   out.key("finish_reason");
   if (last) {
-    out.string(finish_word(choice.finish->reason));
+    out.string(finish_name(choice.finish->reason));
   } else {
     out.null();
   }
