@@ -221,6 +221,16 @@ SamplerConfig random_config(std::mt19937_64& random, std::size_t vocab) {
   return config;
 }
 
+// The relative entropy of two shares. That n draws of a share `expected` give one at least so far from it
+// has a probability of at most exp(-n * distance) (Chernoff), also where it is rare; near a half six spreads
+// are 18 of it.
+constexpr double kSixSpreads = 18;
+double distance(double found, double expected) {
+  const auto term = [](double a, double b) { return a < 1e-12 ? 0.0 : a * std::log(a / b); };
+  if (expected >= 1 - 1e-12) return found < 1 - 1e-9 ? INFINITY : 0;
+  return term(found, expected) + term(1 - found, 1 - expected);
+}
+
 // Logits are multiples of 1/8, and so are all penalties: sums are exact, and ties happen.
 TEST(SamplerTest, DrawsWhatTheFormulasSay) {
   const std::uint64_t seed = std::random_device()();
@@ -242,9 +252,7 @@ TEST(SamplerTest, DrawsWhatTheFormulasSay) {
     for (int i = 0; i < kDraws; ++i)
       found[static_cast<std::size_t>(sampler.next(logits, context, prompt, room))] += 1.0 / kDraws;
     for (std::size_t i = 0; i < logits.size(); ++i) {
-      // What is rare is drawn a few times at most, whatever its spread.
-      const double spread = std::sqrt(expected[i] * (1 - expected[i]) / kDraws);
-      EXPECT_NEAR(found[i], expected[i], 6 * spread + 4.5 / kDraws) << i;
+      EXPECT_LT(kDraws * distance(found[i], expected[i]), kSixSpreads) << i << ": " << found[i];
       if (expected[i] == 0) {
         EXPECT_EQ(found[i], 0) << i;
       }
