@@ -23,6 +23,7 @@
 namespace sluice::serve {
 namespace {
 
+constexpr const char* kFailed = "the engine has failed";
 constexpr auto kIdlePause = std::chrono::milliseconds(500);
 
 }  // namespace
@@ -80,13 +81,12 @@ class EngineBackend::Impl {
 
  private:
   void run(const LoadModel& load) {
-    std::unique_ptr<LoadedModel> model;
     try {
-      model = load([this](double progress) {
+      model_ = load([this](double progress) {
         const std::lock_guard lock(mutex_);
         progress_ = progress;
       });
-      serve(*model);
+      serve(*model_);
     } catch (const Error& error) {
       fail(error);
     } catch (const std::exception& error) {
@@ -105,13 +105,13 @@ class EngineBackend::Impl {
     // Whoever has come meanwhile is told.
     for (NewRequest& request : desk_.take(false, {}).submitted)
       for (std::size_t i = 0; i < request.sequences.size(); ++i)
-        request.events->push(
-            {.sequence = i, .body = Failure{Failure::Kind::kError, "the engine has failed"}});
+        request.events->push({.sequence = i, .body = Failure{Failure::Kind::kError, kFailed}});
   }
 
   void serve(LoadedModel& model) {
     engine::Engine& engine = *model.engine;
-    EngineBoard board(engine, model.plan);
+    board_ = std::make_unique<EngineBoard>(engine, model.plan);
+    EngineBoard& board = *board_;
     if (!engine.model().config.has_encoder()) engine.observe(board.watch());  // an encoder is not observed
     AnswerReading reading;
     std::vector<tokenizer::TokenId> chat_ends;
@@ -130,9 +130,12 @@ class EngineBackend::Impl {
     board.publish(batcher.load(), true);
     desk_.report(tickets.report());
     announce(model, board);
-    loop(batcher, tickets, board);
-    const std::lock_guard lock(mutex_);
-    ready_ = nullptr;  // its board goes
+    try {
+      loop(batcher, tickets, board);
+    } catch (const std::exception&) {
+      tickets.fail_all({Failure::Kind::kError, kFailed});  // nobody waits for what never comes
+      throw;
+    }
   }
 
   void announce(const LoadedModel& model, EngineBoard& board) {
@@ -170,6 +173,10 @@ class EngineBackend::Impl {
     }
   }
 
+  // Written by the engine's thread before `ready_` tells of them; they live as long as this, since other
+  // threads may still look where the engine has failed.
+  std::unique_ptr<LoadedModel> model_;
+  std::unique_ptr<EngineBoard> board_;
   mutable std::mutex mutex_;  // protects what follows, but the thread
   std::condition_variable loaded_;
   std::shared_ptr<const Ready> ready_;

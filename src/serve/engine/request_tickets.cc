@@ -93,6 +93,13 @@ void RequestTickets::cancel_all(Failure::Kind kind) {
   for (Ticket& ticket : tickets_) cancel(ticket, kind);
 }
 
+void RequestTickets::fail_all(const Failure& failure) {
+  for (Ticket& ticket : tickets_)
+    for (Sequence& sequence : ticket.sequences)
+      if (!sequence.stream->ended()) sequence.stream->fail(failure);
+  tickets_.clear();
+}
+
 void RequestTickets::tidy() {
   for (Ticket& ticket : tickets_)
     if (std::ranges::any_of(ticket.sequences, [](const Sequence& s) { return s.stream->lost(); }))

@@ -24,6 +24,7 @@ class RequestTickets {
   void cancel(RequestId id, Failure::Kind kind = Failure::Kind::kCancelled);
   void cancel_waiting(Failure::Kind kind);  // those of which nothing has begun
   void cancel_all(Failure::Kind kind);
+  void fail_all(const Failure& failure);  // the batcher is used no more
   // Cancels those whose events nobody takes, and forgets those that have ended.
   void tidy();
   bool empty() const { return tickets_.empty(); }
