@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "base/bytes.h"
 #include "device/address.h"
@@ -25,20 +26,31 @@ class Gate {
   virtual std::byte* data(Address address, Bytes bytes) const = 0;
 };
 
+// Where the kernels of a device are queued that computes by itself. Both are null where operations are
+// functions of this program.
+struct DeviceQueue {
+  void* stream = nullptr;  // in terms of the device's own interface: a cudaStream_t
+  // A kernel that meets impossible operands makes it a number other than 0; the stream then fails with
+  // Error(kCorrupt). In memory that kernels and the host reach.
+  std::uint32_t* fault = nullptr;
+};
+
 // Pointers that it gives are valid while it lives, on the thread that has it and on those of the device's
-// pool. Not copied, not kept.
+// pool; where there is a queue, for its kernels alone, as long as the memory is there. Not copied, not kept.
 class Access {
  public:
-  explicit Access(Gate& gate) : gate_(gate) { gate_.open(); }
+  explicit Access(Gate& gate, DeviceQueue queue = {}) : gate_(gate), queue_(queue) { gate_.open(); }
   ~Access() { gate_.close(); }
   Access(const Access&) = delete;
   Access& operator=(const Access&) = delete;
 
   // The bytes at an address of this memory. Our own bug if they do not lie within it.
   std::byte* data(Address address, Bytes bytes) const { return gate_.data(address, bytes); }
+  const DeviceQueue& queue() const { return queue_; }
 
  private:
   Gate& gate_;
+  const DeviceQueue queue_;
 };
 
 }  // namespace sluice::device
