@@ -1,4 +1,4 @@
-// GPUs of this machine, for reports. One of gpu_info_none.cc and gpu_info_cuda.cc is built (SLUICE_CUDA).
+// GPUs of this machine, for reports (cuda/gpu_info.cc).
 #pragma once
 
 #include <optional>

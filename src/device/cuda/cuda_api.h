@@ -35,13 +35,13 @@ class CudaApi {
   virtual ~CudaApi() = default;
   virtual std::string text(CudaCode code) = 0;  // "out of memory (cudaErrorMemoryAllocation)"
 
+  virtual CudaCode versions(int& runtime, int& driver) = 0;  // 12080 is 12.8; driver 0: none is installed
   virtual CudaCode count(int& gpus) = 0;
   virtual CudaCode properties(int index, CudaProperties& properties) = 0;  // makes no context
   virtual CudaCode has_context(int index, bool& there) = 0;                // so does this
   virtual CudaCode use(int index) = 0;  // by this thread, from now on; makes the context
   virtual CudaCode memory(Bytes& free, Bytes& total) = 0;
   virtual CudaCode last_error() = 0;  // of this thread's calls and launches; forgets it if it can be
-  virtual CudaCode synchronize() = 0;
 
   virtual CudaCode allocate(Bytes bytes, void*& data) = 0;
   virtual CudaCode free(void* data) = 0;
@@ -54,13 +54,11 @@ class CudaApi {
 
   virtual CudaCode make_queue(CudaQueue& queue) = 0;  // without order to the default stream
   virtual CudaCode drop_queue(CudaQueue queue) = 0;
-  virtual CudaCode drain(CudaQueue queue) = 0;  // sleeps until it is empty
-  // Whoever waits for a mark sleeps. `timed`: seconds between two of these can be asked.
-  virtual CudaCode make_mark(bool timed, CudaMark& mark) = 0;
+  virtual CudaCode drain(CudaQueue queue) = 0;     // sleeps until it is empty
+  virtual CudaCode make_mark(CudaMark& mark) = 0;  // whoever waits for it sleeps
   virtual CudaCode drop_mark(CudaMark mark) = 0;
-  virtual CudaCode put(CudaMark mark, CudaQueue queue) = 0;          // behind what is queued
-  virtual CudaCode await(CudaMark mark) = 0;                         // sleeps until the queue has come to it
-  virtual CudaCode queue_await(CudaQueue queue, CudaMark mark) = 0;  // the queue waits, not this thread
+  virtual CudaCode put(CudaMark mark, CudaQueue queue) = 0;  // behind what is queued
+  virtual CudaCode await(CudaMark mark) = 0;                 // sleeps until the queue has come to it
   virtual CudaCode seconds(CudaMark from, CudaMark to, double& seconds) = 0;  // both were reached
   virtual CudaCode copy(void* to, const void* from, Bytes bytes, CudaWay way, CudaQueue queue) = 0;
 };

@@ -3,11 +3,13 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "base/bytes.h"
 #include "device/access.h"
 #include "device/cuda/cuda_api.h"
 #include "device/cuda/gpu_memory_use.h"
+#include "device/gpu_info.h"
 
 namespace sluice::device {
 
@@ -45,5 +47,9 @@ struct CudaLinkRates {
 };
 // Takes 64 MiB of both memories, and a fraction of a second. Errors as make_cuda_device.
 CudaLinkRates measure_cuda_link(int index, CudaApi* api = nullptr);
+
+// As list_gpus() and gpu_runtime(), of these calls. `use` may be null.
+std::vector<GpuInfo> list_gpus_of(CudaApi& api, GpuMemoryUse* use);
+std::string gpu_runtime_of(CudaApi& api);
 
 }  // namespace sluice::device

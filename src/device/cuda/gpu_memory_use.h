@@ -1,6 +1,7 @@
 // How much of a GPU's memory is used, whoever uses it.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,5 +19,9 @@ class GpuMemoryUse {
 
 // Asks the driver's NVML (libnvidia-ml.so.1), which is loaded for it; null where there is none.
 std::unique_ptr<GpuMemoryUse> open_nvml();
+
+// NVML, whose functions `find` finds by name; null if one is missing, or the driver is. For tests.
+using SymbolFinder = std::function<void*(const char* name)>;
+std::unique_ptr<GpuMemoryUse> make_nvml(const SymbolFinder& find);
 
 }  // namespace sluice::device
