@@ -1,6 +1,7 @@
-// GPUs of this machine, for reports. One of gpu_info_none.cc and gpu_info_cuda.cc is built (SLUICE_CUDA).
+// GPUs of this machine, for reports (cuda/gpu_info.cc).
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@ struct GpuInfo {
   std::string name;  // "NVIDIA H200"
   Bytes memory = 0;  // of the device, used or not
   int compute_major = 0, compute_minor = 0;
+  std::optional<Bytes> free = {};  // none: without NVML it cannot be known
 };
 
 // Empty without a driver, without a GPU, and in a build without CUDA. Creates no context, so that it takes no
