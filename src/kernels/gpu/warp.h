@@ -35,8 +35,10 @@
 
 #if defined(__CUDACC__)
 #define SLUICE_GPU __device__ __forceinline__
+#define SLUICE_GPU_UNROLL _Pragma("unroll")
 #define SLUICE_GPU_HOST __host__ __device__ __forceinline__
 #else
 #define SLUICE_GPU inline
+#define SLUICE_GPU_UNROLL
 #define SLUICE_GPU_HOST inline
 #endif
