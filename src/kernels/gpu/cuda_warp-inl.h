@@ -142,7 +142,14 @@ class CudaWarp {
   static __device__ __forceinline__ T shuffle_xor(T v, std::uint32_t mask) {
     return __shfl_xor_sync(~0u, v, static_cast<int>(mask));
   }
+  template <class T>
+  static __device__ __forceinline__ T get(T v, std::uint32_t lane) {
+    return __shfl_sync(~0u, v, static_cast<int>(lane));
+  }
   static __device__ __forceinline__ std::uint32_t ballot(Mask mask) { return __ballot_sync(~0u, mask); }
+  static __device__ __forceinline__ std::uint32_t ones(std::uint32_t word) {
+    return static_cast<std::uint32_t>(__popc(word));
+  }
   static __device__ __forceinline__ Word count(Word a) { return static_cast<Word>(__popc(a)); }
   static __device__ __forceinline__ Word permute(Word low, Word high, Word selector) {
     return __byte_perm(low, high, selector);

@@ -6,7 +6,8 @@
 namespace sluice::kernels {
 
 bool gpu_multiplies(const codec::MatrixFormat& format) {
-  static constexpr std::array kFormats = {&codec::kFormatBf16, &codec::kFormatF16, &codec::kFormatF32};
+  static constexpr std::array kFormats = {&codec::kFormatBf16, &codec::kFormatF16, &codec::kFormatF32,
+                                          &codec::kFormatPacked};
   return std::ranges::find(kFormats, &format) != kFormats.end();
 }
 

@@ -46,6 +46,8 @@ class TestMatrix {
     if (&format == &codec::kFormatPacked) {
       packed_ = std::make_unique<Packed>(pack_numbers(random, rows, columns, numbers()));
       ref_ = packed_->weight();
+      add(packed_->sign_mantissas, offset);
+      add(packed_->exponents, offset);
     } else if (format.words) {
       add(encode(numbers(), *format.words), offset);
     } else {

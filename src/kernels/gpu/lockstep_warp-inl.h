@@ -81,9 +81,11 @@ class LockstepWarp {
     Float of[N];
   };
 
-  explicit LockstepWarp(std::uint64_t index) : index_(index) {}
+  // `shared`: bytes of this warp.
+  explicit LockstepWarp(std::uint64_t index, std::byte* shared = nullptr) : index_(index), shared_(shared) {}
 
   std::uint64_t index() const { return index_; }
+  std::byte* shared() const { return shared_; }
   Word lane() const {
     return Word::make([](int l) { return static_cast<std::uint32_t>(l); });
   }
@@ -209,11 +211,16 @@ class LockstepWarp {
   static Lockstep<T> shuffle_xor(const Lockstep<T>& v, std::uint32_t mask) {
     return Lockstep<T>::make([&](int l) { return v.of[static_cast<std::uint32_t>(l) ^ mask]; });
   }
+  template <class T>
+  static T get(const Lockstep<T>& v, std::uint32_t lane) {
+    return v.of[lane];
+  }
   static std::uint32_t ballot(const Mask& mask) {
     std::uint32_t word = 0;
     for (int l = 0; l < 32; ++l) word |= std::uint32_t{mask.of[l]} << l;
     return word;
   }
+  static std::uint32_t ones(std::uint32_t word) { return static_cast<std::uint32_t>(std::popcount(word)); }
   static Word count(const Word& a) {
     return Word::make([&](int l) { return static_cast<std::uint32_t>(std::popcount(a.of[l])); });
   }
@@ -234,6 +241,7 @@ class LockstepWarp {
   }
 
   std::uint64_t index_;
+  std::byte* shared_;
 };
 
 }  // namespace sluice::kernels::gpu

@@ -6,8 +6,10 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
+#include "codec/native/tiles.h"
 #include "kernels/gpu/place.h"
 #include "kernels/gpu/products/arrange-inl.h"
 #include "kernels/gpu/products/gating_kernel-inl.h"
@@ -37,6 +39,7 @@ class ProductOperands {
     SLUICE_CHECK(bias.size == 0 || bias.size == matrix.shape.rows,
                  std::to_string(bias.size) + " biases, " + std::to_string(matrix.shape.rows) + " rows");
     side.bias = vector_at(access_, bias);
+    if (matrix.format == &codec::kFormatPacked) side.first_chunk = add_chunks(matrix, side.planes[1]);
     return side;
   }
 
@@ -58,6 +61,7 @@ class ProductOperands {
                  std::to_string(y_stride) + ", " + std::to_string(rows) + " rows");
     ProductItem item = product(matrix, x, tokens);
     item.sides[0] = side(matrix, bias);
+    look_at_alignment(item);
     item.rows = small(rows);
     item.y = floats_at(access_, y, strided(tokens, rows, y_stride));
     item.y_stride = y_stride;
@@ -77,6 +81,7 @@ class ProductOperands {
       item.sides[1] = item.sides[0];
       item.sides[0] = side(mlp.gate, mlp.gate_bias);
     }
+    look_at_alignment(item);
     return item;
   }
 
@@ -93,7 +98,42 @@ class ProductOperands {
     item.y = floats_at(access_, mlp.inner, mlp.tokens * item.y_stride);
   }
 
+  // The tables of all packed matrices, for what is launched from now on.
+  const PackedChunk* chunks() {
+    return chunks_.empty() ? nullptr : launcher_.upload(access_, std::span<const PackedChunk>(chunks_));
+  }
+
  private:
+  static bool is_aligned(const void* p) { return reinterpret_cast<std::uintptr_t>(p) % 16 == 0; }
+
+  void look_at_alignment(ProductItem& item) const {
+    item.aligned = is_aligned(item.x);
+    for (const ProductSide& side : item.sides)
+      for (const std::byte* const plane : side.planes) item.aligned &= is_aligned(plane);
+    item.aligned &= aligned_chunks_;
+  }
+
+  // Returns where the table of this matrix begins.
+  std::uint32_t add_chunks(const codec::MatrixRef& matrix, const std::byte* exponents) {
+    const codec::TileShape tiles{matrix.shape.rows, matrix.shape.columns};
+    const std::uint32_t first = small(chunks_.size());
+    std::uint64_t group = 0;
+    for (const codec::PlaneChunk& chunk : matrix.chunks) {
+      const std::uint64_t groups = chunk.count / tiles.group_places();
+      SLUICE_CHECK(
+          chunk.first == group * tiles.group_places() && chunk.count == groups * tiles.group_places(),
+          std::to_string(chunk.first) + ", " + std::to_string(chunk.count));
+      SLUICE_CHECK(chunk.coded || chunk.bytes == chunk.count, std::to_string(chunk.bytes));
+      SLUICE_CHECK(chunk.place + chunk.bytes <= plane_bytes(matrix, 1), std::to_string(chunk.place));
+      chunks_.push_back({exponents + chunk.place, chunk.bytes, small(group), small(groups), chunk.coded});
+      aligned_chunks_ &= chunk.place % 16 == 0;
+      group += groups;
+    }
+    SLUICE_CHECK(group == tiles.groups(), std::to_string(group));
+    chunks_.push_back({nullptr, 0, UINT32_MAX, 0, 0});
+    return first;
+  }
+
   ProductItem product(const codec::MatrixRef& matrix, Floats x, std::size_t tokens) {
     ProductItem item{};
     item.columns = small(matrix.shape.columns);
@@ -106,6 +146,8 @@ class ProductOperands {
 
   Launcher& launcher_;
   const device::Access& access_;
+  std::vector<PackedChunk> chunks_;
+  bool aligned_chunks_ = true;
 };
 
 template <class Launcher>
@@ -131,10 +173,9 @@ void run(Launcher& launcher, const device::Access& access, const op::Arrange& op
 template <class Launcher>
 void run(Launcher& launcher, const device::Access& access, const op::Matmul& op) {
   ProductLaunches launches(launcher, access);
-  launches.add(
-      *op.weight->format,
-      ProductOperands(launcher, access).plain(*op.weight, op.bias, op.x, op.tokens, op.y, op.y_stride));
-  launches.run();
+  ProductOperands operands(launcher, access);
+  launches.add(*op.weight->format, operands.plain(*op.weight, op.bias, op.x, op.tokens, op.y, op.y_stride));
+  launches.run(operands.chunks());
 }
 
 template <class Launcher>
@@ -165,10 +206,10 @@ template <class Launcher>
 void run(Launcher& launcher, const device::Access& access, const op::Project& op) {
   launch_arrange(launcher, access, op.x, op.tokens, op.weight.shape.columns, op.x_stride, op.arranged);
   ProductLaunches launches(launcher, access);
-  launches.add(
-      *op.weight.format,
-      ProductOperands(launcher, access).plain(op.weight, op.bias, op.arranged, op.tokens, op.y, op.y_stride));
-  launches.run();
+  ProductOperands operands(launcher, access);
+  launches.add(*op.weight.format,
+               operands.plain(op.weight, op.bias, op.arranged, op.tokens, op.y, op.y_stride));
+  launches.run(operands.chunks());
 }
 
 template <class Launcher>
@@ -178,13 +219,13 @@ void run(Launcher& launcher, const device::Access& access, const op::VectorMatmu
   for (const op::VectorMatmul& one : op.products)
     launches.add(*one.weight->format,
                  operands.plain(*one.weight, one.bias, one.x, 1, one.y, one.weight->shape.rows));
-  launches.run();
+  launches.run(operands.chunks());
 }
 
 // Gate and up of all MLPs, then down of all.
 template <class Launcher>
 void run(Launcher& launcher, const device::Access& access, std::span<const op::Mlp> mlps) {
-  ProductLaunches launches(launcher, access);
+  ProductLaunches inner(launcher, access), down(launcher, access);
   ProductOperands operands(launcher, access);
   const auto is_fused = [](const op::Mlp& mlp) {
     return mlp.gate.empty() || mlp.gate.format == mlp.up.format;
@@ -195,19 +236,23 @@ void run(Launcher& launcher, const device::Access& access, std::span<const op::M
     SLUICE_CHECK(mlp.up.shape.rows == mlp.down.shape.columns * gating.up_rows,
                  std::to_string(mlp.up.shape.rows));
     if (is_fused(mlp)) {
-      launches.add(*mlp.up.format, operands.gated(mlp));
+      inner.add(*mlp.up.format, operands.gated(mlp));
       continue;
     }
     const auto input = [&](const codec::MatrixRef& matrix) {
       return mlp.inputs[static_cast<std::size_t>(*matrix.format->input)];
     };
     const std::size_t width = mlp.down.shape.columns;
-    launches.add(*mlp.gate.format,
-                 operands.plain(mlp.gate, mlp.gate_bias, input(mlp.gate), mlp.tokens, mlp.gate_room, width));
-    launches.add(*mlp.up.format,
-                 operands.plain(mlp.up, mlp.up_bias, input(mlp.up), mlp.tokens, mlp.up_room, width));
+    inner.add(*mlp.gate.format,
+              operands.plain(mlp.gate, mlp.gate_bias, input(mlp.gate), mlp.tokens, mlp.gate_room, width));
+    inner.add(*mlp.up.format,
+              operands.plain(mlp.up, mlp.up_bias, input(mlp.up), mlp.tokens, mlp.up_room, width));
   }
-  launches.run();
+  for (const op::Mlp& mlp : mlps)
+    down.add(*mlp.down.format,
+             operands.plain(mlp.down, mlp.down_bias, mlp.inner, mlp.tokens, mlp.out, mlp.down.shape.rows));
+  const PackedChunk* const chunks = operands.chunks();
+  inner.run(chunks);
   for (const op::Mlp& mlp : mlps) {
     const std::size_t numbers = mlp.tokens * mlp.down.shape.columns;
     if (is_fused(mlp) || numbers == 0) continue;
@@ -218,10 +263,7 @@ void run(Launcher& launcher, const device::Access& access, std::span<const op::M
     args.parts = ceil_div(args.item.rows, GatingKernel::kPart);
     launcher.template launch<GatingKernel>(access, mlp.tokens * args.parts, args);
   }
-  for (const op::Mlp& mlp : mlps)
-    launches.add(*mlp.down.format, operands.plain(mlp.down, mlp.down_bias, mlp.inner, mlp.tokens, mlp.out,
-                                                  mlp.down.shape.rows));
-  launches.run();
+  down.run(chunks);
 }
 
 }  // namespace sluice::kernels::gpu

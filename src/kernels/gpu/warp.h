@@ -30,8 +30,12 @@
 //   from_f16(Word) → Float        the lower 16 bits as binary16; to_float(Word): the whole number; bf16 is << 16
 //   round_even(Float) → Float     to a whole number
 //   shuffle(v, from), shuffle_xor(v, mask)                    of Float or Word; all lanes take part
-//   ballot(mask) → std::uint32_t  the same for all lanes; count(Word) bits that are set
+//   get(v, lane)                  the plain value that v has there
+//   ballot(mask) → std::uint32_t  the same for all lanes; count(Word) bits that are set,
+//                                 ones(std::uint32_t) those of a plain value
 //   permute(low, high, s) → Word  byte i is byte (s >> 4i & 7) of the eight bytes low, high
+//   shared()                      K::kShared bytes of a kernel K that has such a constant, at a multiple of 16;
+//                                 what the lanes of this warp, and no others, tell each other
 //   sync()                        what lanes of this warp have stored is seen by all of them
 //
 // cuda_warp-inl.h is one lane of the GPU's; lockstep_warp-inl.h has all 32 in arrays and needs no GPU, which is

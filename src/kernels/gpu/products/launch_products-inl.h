@@ -12,19 +12,19 @@
 #include "base/error.h"
 #include "codec/matrix_format.h"
 #include "device/access.h"
+#include "kernels/gpu/products/packed-inl.h"
 #include "kernels/gpu/products/product-inl.h"
 #include "kernels/gpu/products/word_rows-inl.h"
 
 namespace sluice::kernels::gpu {
 
 // What kernels tell apart.
-enum class ProductKind { kBf16, kF16, kF32, kAnyWords };
-
-inline bool is_aligned(const void* p) { return reinterpret_cast<std::uintptr_t>(p) % 16 == 0; }
+enum class ProductKind { kBf16, kF16, kF32, kAnyWords, kPacked, kPackedAnywhere };
 
 inline ProductKind product_kind(const codec::MatrixFormat& format, const ProductItem& item) {
-  const bool aligned = is_aligned(item.x) && is_aligned(item.sides[0].planes[0]) &&
-                       is_aligned(item.sides[1].planes[0]) && item.columns % 8 == 0;
+  const bool aligned = item.aligned && item.columns % 8 == 0;
+  if (&format == &codec::kFormatPacked)
+    return item.aligned ? ProductKind::kPacked : ProductKind::kPackedAnywhere;
   if (&format == &codec::kFormatBf16) return aligned ? ProductKind::kBf16 : ProductKind::kAnyWords;
   if (&format == &codec::kFormatF16) return aligned ? ProductKind::kF16 : ProductKind::kAnyWords;
   SLUICE_CHECK(&format == &codec::kFormatF32, std::string(format.name));
@@ -44,12 +44,13 @@ class ProductLaunches {
     if (item.tokens != 0 && item.rows != 0) items_.push_back({product_kind(format, item), item});
   }
 
-  // Launches what was added.
-  void run() {
+  // Launches what was added. `chunks`: the tables of packed matrices.
+  void run(const PackedChunk* chunks) {
     std::ranges::stable_sort(items_, {}, &Added::kind);
     for (std::size_t begin = 0; begin < items_.size();) {
       ProductItems some{};
       some.fault = launcher_.fault(access_);
+      some.chunks = chunks;
       const ProductKind kind = items_[begin].kind;
       for (; begin < items_.size() && items_[begin].kind == kind && some.count < kProductItems; ++begin)
         some.items[some.count++] = items_[begin].item;
@@ -62,6 +63,13 @@ class ProductLaunches {
   template <class Format>
   void run_rows(ProductItems& items) {
     cut_up<Format>(items);
+  }
+  void run_packed(ProductItems& items) {
+    const std::uint32_t tokens = Load(items).tokens;
+    if (tokens == 1) return launch<PackedKernel<1, true>>(items, PackedKernel<1, true>::tiles);
+    if (tokens == 2) return launch<PackedKernel<2, true>>(items, PackedKernel<2, true>::tiles);
+    if (tokens <= 4) return launch<PackedKernel<4, true>>(items, PackedKernel<4, true>::tiles);
+    launch<PackedKernel<8, true>>(items, PackedKernel<8, true>::tiles);
   }
   template <class Format>
   void cut_up(ProductItems& items) {
@@ -116,21 +124,25 @@ class ProductLaunches {
       case ProductKind::kAnyWords:
         return Load(items).tokens == 1 ? launch<AnyWordFormat, 1, 2, 1>(items)
                                        : launch<AnyWordFormat, 1, 2, 4>(items);
+      case ProductKind::kPacked:
+        return run_packed(items);
+      case ProductKind::kPackedAnywhere:
+        return launch<PackedKernel<4, false>>(items, PackedKernel<4, false>::tiles);
     }
   }
 
   template <class Format, int L, int R, int T>
   void launch(ProductItems& items) {
     using Kernel = ProductKernel<Format, L, R, T>;
-    launch<Kernel>(items, [](const ProductItem& item) { return Kernel::Tile::tiles(item).warps(); });
+    launch<Kernel>(items, Kernel::Tile::tiles);
   }
 
-  template <class Kernel, class Warps>
-  void launch(ProductItems& items, const Warps& warps) {
+  template <class Kernel, class Tiles>
+  void launch(ProductItems& items, const Tiles& tiles) {
     std::uint64_t all = 0;
     for (std::uint32_t i = 0; i < items.count; ++i) {
       items.items[i].first_warp = static_cast<std::uint32_t>(all);
-      all += warps(items.items[i]);
+      all += tiles(items.items[i]).warps();
       SLUICE_CHECK(all <= UINT32_MAX, std::to_string(all));
     }
     launcher_.template launch<Kernel>(access_, all, items);

@@ -27,7 +27,7 @@ struct PackedChunk;  // packed_chunks.h
 struct ProductSide {
   const std::byte* planes[2];
   const float* bias;          // null: none
-  const PackedChunk* chunks;  // of packed planes; null: others
+  std::uint32_t first_chunk;  // of packed planes: in the launch's table
 };
 
 struct ProductItem {
@@ -42,6 +42,7 @@ struct ProductItem {
   ProductForm form;
   float limit, alpha;  // of kClamped
   DType type;          // of words that lie anywhere
+  bool aligned;        // to 16 bytes: everything that a kernel reads
 };
 
 // So many fit a launch's parameters.
@@ -49,6 +50,7 @@ inline constexpr std::uint32_t kProductItems = 28;
 struct ProductItems {
   std::uint32_t count;
   std::uint32_t* fault;
+  const PackedChunk* chunks;  // of packed matrices: their tables, one after the other
   ProductItem items[kProductItems];
 };
 static_assert(sizeof(ProductItems) <= 3840);
