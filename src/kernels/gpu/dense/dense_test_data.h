@@ -13,6 +13,7 @@
 
 #include "device/access.h"
 #include "device/space.h"
+#include "kernels/gpu/gpu_test_data.h"
 #include "kernels/gpu/lockstep_launcher.h"
 #include "kernels/gpu/run_dense-inl.h"
 #include "kernels/ops/run-inl.h"
@@ -60,19 +61,6 @@ class Operands {
   std::deque<One> all_;
 };
 
-class OperandsGate final : public device::Gate {
- public:
-  void admit_this_thread() override {}
-  void dismiss_this_thread() override {}
-
- private:
-  void open() override {}
-  void close() override {}
-  std::byte* data(device::Address at, Bytes) const override {
-    return const_cast<std::byte*>(device::host_space().pointer(at));
-  }
-};
-
 struct OperandsPlace {
   std::byte* bytes(device::Address at, Bytes) const {
     return at ? const_cast<std::byte*>(device::host_space().pointer(at)) : nullptr;
@@ -87,7 +75,7 @@ void expect_bits_of_the_host(std::mt19937_64& random, const Make& make) {
   const std::mt19937_64 start = random;
   Operands in_warps;
   const auto op = make(random, in_warps);
-  OperandsGate gate;
+  OpenGate gate;
   LockstepLauncher launcher;
   run(launcher, device::Access(gate), op);
   for (const Isa isa : {Isa::kScalar, best_isa()}) {
