@@ -16,11 +16,26 @@ class CudaWarp {
   struct Quad {
     Word of[4];
   };
+  template <int N>
+  struct Words {
+    Word of[N];
+  };
+  template <int N>
+  struct Floats {
+    Float of[N];
+  };
 
-  __device__ __forceinline__ explicit CudaWarp(std::uint64_t index) : index_(index) {}
+  // `shared`: bytes that a warp has for itself, of those of its block.
+  __device__ __forceinline__ explicit CudaWarp(std::uint64_t index, std::uint32_t shared = 0)
+      : index_(index), shared_(shared) {}
 
   __device__ __forceinline__ std::uint64_t index() const { return index_; }
   __device__ __forceinline__ Word lane() const { return threadIdx.x % 32; }
+
+  __device__ __forceinline__ std::byte* shared() const {
+    extern __shared__ uint4 shared_memory[];
+    return reinterpret_cast<std::byte*>(shared_memory) + threadIdx.x / 32 * shared_;
+  }
 
   template <class T>
   static __device__ __forceinline__ T load(const T* p, Word at) {
@@ -60,6 +75,45 @@ class CudaWarp {
     const uint4 four = *reinterpret_cast<const uint4*>(p + at);
     return {{four.x, four.y, four.z, four.w}};
   }
+  // Neither these bytes nor these floats are written while the kernel runs.
+  template <int N>
+  static __device__ __forceinline__ Words<N> load_words(const std::byte* p, Word at) {
+    Words<N> words;
+    if constexpr (N == 1) {
+      words.of[0] = __ldg(reinterpret_cast<const std::uint32_t*>(p + at));
+    } else if constexpr (N == 2) {
+      const uint2 two = __ldg(reinterpret_cast<const uint2*>(p + at));
+      words.of[0] = two.x, words.of[1] = two.y;
+    } else {
+      static_assert(N % 4 == 0);
+#pragma unroll
+      for (int i = 0; i < N; i += 4) {
+        const uint4 four = __ldg(reinterpret_cast<const uint4*>(p + at) + i / 4);
+        words.of[i] = four.x, words.of[i + 1] = four.y, words.of[i + 2] = four.z, words.of[i + 3] = four.w;
+      }
+    }
+    return words;
+  }
+  template <int N>
+  static __device__ __forceinline__ Words<N> load_words_if(Mask mask, const std::byte* p, Word at) {
+    if (mask) return load_words<N>(p, at);
+    return {};
+  }
+  template <int N>
+  static __device__ __forceinline__ Floats<N> load_floats(const float* p, Word at) {
+    Floats<N> floats;
+    if constexpr (N == 1) {
+      floats.of[0] = __ldg(p + at);
+    } else if constexpr (N == 2) {
+      const float2 two = __ldg(reinterpret_cast<const float2*>(p + at));
+      floats.of[0] = two.x, floats.of[1] = two.y;
+    } else {
+      static_assert(N == 4);
+      const float4 four = __ldg(reinterpret_cast<const float4*>(p + at));
+      floats.of[0] = four.x, floats.of[1] = four.y, floats.of[2] = four.z, floats.of[3] = four.w;
+    }
+    return floats;
+  }
 
   static __device__ __forceinline__ float fma(float a, float b, float c) { return __fmaf_rn(a, b, c); }
   static __device__ __forceinline__ float sqrt(float a) { return __fsqrt_rn(a); }
@@ -88,12 +142,23 @@ class CudaWarp {
   static __device__ __forceinline__ T shuffle_xor(T v, std::uint32_t mask) {
     return __shfl_xor_sync(~0u, v, static_cast<int>(mask));
   }
+  template <class T>
+  static __device__ __forceinline__ T get(T v, std::uint32_t lane) {
+    return __shfl_sync(~0u, v, static_cast<int>(lane));
+  }
   static __device__ __forceinline__ std::uint32_t ballot(Mask mask) { return __ballot_sync(~0u, mask); }
+  static __device__ __forceinline__ std::uint32_t ones(std::uint32_t word) {
+    return static_cast<std::uint32_t>(__popc(word));
+  }
   static __device__ __forceinline__ Word count(Word a) { return static_cast<Word>(__popc(a)); }
+  static __device__ __forceinline__ Word permute(Word low, Word high, Word selector) {
+    return __byte_perm(low, high, selector);
+  }
   static __device__ __forceinline__ void sync() { __syncwarp(); }
 
  private:
   std::uint64_t index_;
+  std::uint32_t shared_;
 };
 
 }  // namespace sluice::kernels::gpu

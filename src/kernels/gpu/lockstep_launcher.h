@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "device/access.h"
 #include "kernels/gpu/lockstep_warp-inl.h"
@@ -15,7 +16,9 @@ class LockstepLauncher {
   // `warps` warps of the kernel K, behind all that was launched before.
   template <class K>
   void launch(const device::Access&, std::uint64_t warps, const typename K::Args& args) {
-    for (std::uint64_t warp = 0; warp < warps; ++warp) K::run(LockstepWarp(warp), args);
+    if constexpr (requires { K::kShared; }) shared_.resize(K::kShared / sizeof(Line) + 1, Line{});
+    for (std::uint64_t warp = 0; warp < warps; ++warp)
+      K::run(LockstepWarp(warp, reinterpret_cast<std::byte*>(shared_.data())), args);
   }
   // A list of the caller's where kernels can read it, for what is launched until the operation is over.
   template <class T>
@@ -28,6 +31,11 @@ class LockstepLauncher {
   void finish(const device::Access& access);
 
  private:
+  struct alignas(16) Line {
+    std::byte bytes[16];
+  };
+
+  std::vector<Line> shared_;
   std::uint32_t fault_ = 0;
 };
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 
 #include "base/float16.h"
@@ -71,10 +72,20 @@ class LockstepWarp {
   struct Quad {
     Word of[4];
   };
+  template <int N>
+  struct Words {
+    Word of[N];
+  };
+  template <int N>
+  struct Floats {
+    Float of[N];
+  };
 
-  explicit LockstepWarp(std::uint64_t index) : index_(index) {}
+  // `shared`: bytes of this warp.
+  explicit LockstepWarp(std::uint64_t index, std::byte* shared = nullptr) : index_(index), shared_(shared) {}
 
   std::uint64_t index() const { return index_; }
+  std::byte* shared() const { return shared_; }
   Word lane() const {
     return Word::make([](int l) { return static_cast<std::uint32_t>(l); });
   }
@@ -134,6 +145,32 @@ class LockstepWarp {
       for (int i = 0; i < 4; ++i) std::memcpy(&quad.of[i].of[l], p + at.of[l] + 4 * i, 4);
     return quad;
   }
+  // Where a GPU needs aligned addresses, so do these.
+  template <int N>
+  static Words<N> load_words(const std::byte* p, const Word& at) {
+    return load_words_if<N>(Mask(true), p, at);
+  }
+  template <int N>
+  static Words<N> load_words_if(const Mask& mask, const std::byte* p, const Word& at) {
+    Words<N> words;
+    for (int l = 0; l < 32; ++l) {
+      if (mask.of[l]) check_aligned(p + at.of[l], sizeof(std::uint32_t) * (N < 4 ? N : 4));
+      for (int i = 0; i < N; ++i) {
+        words.of[i].of[l] = 0;
+        if (mask.of[l]) std::memcpy(&words.of[i].of[l], p + at.of[l] + 4 * i, 4);
+      }
+    }
+    return words;
+  }
+  template <int N>
+  static Floats<N> load_floats(const float* p, const Word& at) {
+    Floats<N> floats;
+    for (int l = 0; l < 32; ++l) {
+      check_aligned(p + at.of[l], sizeof(float) * N);
+      for (int i = 0; i < N; ++i) floats.of[i].of[l] = p[at.of[l] + static_cast<std::uint32_t>(i)];
+    }
+    return floats;
+  }
 
   static Float fma(const Float& a, const Float& b, const Float& c) {
     return Float::make([&](int l) { return std::fma(a.of[l], b.of[l], c.of[l]); });
@@ -174,18 +211,37 @@ class LockstepWarp {
   static Lockstep<T> shuffle_xor(const Lockstep<T>& v, std::uint32_t mask) {
     return Lockstep<T>::make([&](int l) { return v.of[static_cast<std::uint32_t>(l) ^ mask]; });
   }
+  template <class T>
+  static T get(const Lockstep<T>& v, std::uint32_t lane) {
+    return v.of[lane];
+  }
   static std::uint32_t ballot(const Mask& mask) {
     std::uint32_t word = 0;
     for (int l = 0; l < 32; ++l) word |= std::uint32_t{mask.of[l]} << l;
     return word;
   }
+  static std::uint32_t ones(std::uint32_t word) { return static_cast<std::uint32_t>(std::popcount(word)); }
   static Word count(const Word& a) {
     return Word::make([&](int l) { return static_cast<std::uint32_t>(std::popcount(a.of[l])); });
+  }
+  static Word permute(const Word& low, const Word& high, const Word& selector) {
+    return Word::make([&](int l) {
+      const std::uint64_t bytes = low.of[l] | std::uint64_t{high.of[l]} << 32;
+      std::uint32_t result = 0;
+      for (unsigned i = 0; i < 4; ++i)
+        result |= static_cast<std::uint32_t>(bytes >> 8 * (selector.of[l] >> 4 * i & 7) & 0xff) << 8 * i;
+      return result;
+    });
   }
   static void sync() {}
 
  private:
+  static void check_aligned(const void* p, std::size_t bytes) {
+    if (reinterpret_cast<std::uintptr_t>(p) % bytes != 0) std::abort();
+  }
+
   std::uint64_t index_;
+  std::byte* shared_;
 };
 
 }  // namespace sluice::kernels::gpu

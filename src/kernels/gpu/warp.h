@@ -20,13 +20,22 @@
 //   load_if(mask, p, at, other), store_if(mask, p, at, v)     the others touch no memory
 //   load_byte, load_half          p[at] of bytes, of 16 bits, as Word; load_byte_if …
 //   load4(p, at)                  std::array-like Quad of 4 Words from p + at bytes, which must be multiples of 16
+//   load_words<N>(p, at), load_words_if<N>(mask, p, at)       N = 1, 2, 4 … Words from p + at bytes, a
+//                                 multiple of as many bytes (16 at most); what is masked out is 0
+//   load_floats<N>(p, at)         N = 1, 2, 4 Floats from p + at floats, as aligned; neither these nor the
+//                                 words before are written while the kernel runs
 //   fma(a, b, c) sqrt(a)          rounded once; + − · / on Float are, too, and never fused
 //   select(mask, a, b), min, max  max(a, b) is a > b ? a : b, as lanes/vec-inl.h says
 //   bits(Float) → Word, number(Word) → Float                 the same 32 bits
 //   from_f16(Word) → Float        the lower 16 bits as binary16; to_float(Word): the whole number; bf16 is << 16
 //   round_even(Float) → Float     to a whole number
 //   shuffle(v, from), shuffle_xor(v, mask)                    of Float or Word; all lanes take part
-//   ballot(mask) → std::uint32_t  the same for all lanes; count(Word) bits that are set
+//   get(v, lane)                  the plain value that v has there
+//   ballot(mask) → std::uint32_t  the same for all lanes; count(Word) bits that are set,
+//                                 ones(std::uint32_t) those of a plain value
+//   permute(low, high, s) → Word  byte i is byte (s >> 4i & 7) of the eight bytes low, high
+//   shared()                      K::kShared bytes of a kernel K that has such a constant, at a multiple of 16;
+//                                 what the lanes of this warp, and no others, tell each other
 //   sync()                        what lanes of this warp have stored is seen by all of them
 //
 // cuda_warp-inl.h is one lane of the GPU's; lockstep_warp-inl.h has all 32 in arrays and needs no GPU, which is
@@ -35,8 +44,10 @@
 
 #if defined(__CUDACC__)
 #define SLUICE_GPU __device__ __forceinline__
+#define SLUICE_GPU_UNROLL _Pragma("unroll")
 #define SLUICE_GPU_HOST __host__ __device__ __forceinline__
 #else
 #define SLUICE_GPU inline
+#define SLUICE_GPU_UNROLL
 #define SLUICE_GPU_HOST inline
 #endif

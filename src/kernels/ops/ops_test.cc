@@ -19,6 +19,7 @@
 #include "device/emulated/emulated_device.h"
 #include "device/host_buffer.h"
 #include "device/space.h"
+#include "kernels/gpu/gpu_kernels.h"
 #include "kernels/ops/function_kernels.h"
 #include "kernels/ops/host_ops.h"
 #include "kernels/ops/mlp.h"
@@ -53,8 +54,11 @@ class Unit {
       options.fault = std::move(fault);
       device_ = device::make_emulated_device(std::move(options));
     }
-    kernels_ = std::make_unique<FunctionKernels>(device_->memory(), device_->pool(), context_,
-                                                 ScratchShape{.tokens = 8, .columns = 512});
+    if (kind == "lockstep")
+      kernels_ = make_lockstep_kernels();
+    else
+      kernels_ = std::make_unique<FunctionKernels>(device_->memory(), device_->pool(), context_,
+                                                   ScratchShape{.tokens = 8, .columns = 512});
     ops_ = std::make_unique<StreamOps>(*device_, *kernels_);
     block_ = device_->memory().allocate(device::Account::kActivations, kFloats * sizeof(float));
     begin_ = block_.address();
@@ -288,7 +292,7 @@ TEST_P(OpsOfUnits, ALayerHasTheBitsOfTheHost) {
       EXPECT_GT(most, 0.1f);  // something was computed
     }
 }
-INSTANTIATE_TEST_SUITE_P(Units, OpsOfUnits, ::testing::Values("host_device", "emulated"));
+INSTANTIATE_TEST_SUITE_P(Units, OpsOfUnits, ::testing::Values("host_device", "emulated", "lockstep"));
 
 // The kernel itself is the oracle of an operation of the host.
 TEST(HostOps, AreTheKernels) {

@@ -1,0 +1,73 @@
+// Launches kernels on the queue that an Access names: a Launcher (lockstep_launcher.h) of a CUDA device.
+// Included by files that nvcc compiles.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "device/access.h"
+#include "device/device.h"
+#include "kernels/gpu/cuda/cuda_lists.h"
+#include "kernels/gpu/cuda_warp-inl.h"
+#include "kernels/gpu/warp.h"
+
+namespace sluice::kernels::gpu {
+
+// Warps of a block at most.
+inline constexpr std::uint32_t kBlockWarps = 8;
+
+// Bytes of memory that the lanes of a warp share, of a kernel that has some.
+template <class K>
+constexpr std::uint32_t shared_bytes() {
+  if constexpr (requires { K::kShared; })
+    return K::kShared;
+  else
+    return 0;
+}
+
+template <class K>
+__global__ void __launch_bounds__(32 * kBlockWarps)
+    run_kernel(std::uint64_t warps, const __grid_constant__ typename K::Args args) {
+  const std::uint64_t index = std::uint64_t{blockIdx.x} * (blockDim.x / 32) + threadIdx.x / 32;
+  if (index < warps) K::run(CudaWarp(index, shared_bytes<K>()), args);
+}
+
+// Thread-compatible. The device must outlive it.
+class CudaLauncher {
+ public:
+  // Error(kBudget), (kIo).
+  explicit CudaLauncher(device::Device& device);
+
+  template <class K>
+  void launch(const device::Access& access, std::uint64_t warps, const typename K::Args& args) {
+    if (warps == 0) return;
+    const std::uint32_t in_block = block_warps(warps);
+    const std::uint64_t blocks = (warps + in_block - 1) / in_block;
+    const auto stream = static_cast<cudaStream_t>(access.queue().stream);
+    run_kernel<K>
+        <<<static_cast<unsigned>(blocks), 32 * in_block, in_block * shared_bytes<K>(), stream>>>(warps, args);
+    check_launch(__PRETTY_FUNCTION__);
+  }
+  template <class T>
+  const T* upload(const device::Access& access, std::span<const T> list) {
+    return reinterpret_cast<const T*>(lists_->upload(access, std::as_bytes(list)));
+  }
+  std::uint32_t* fault(const device::Access& access) { return access.queue().fault; }
+  // What kernels find comes out of the stream.
+  void finish(const device::Access&) {}
+
+ private:
+  // So that few warps are spread over all multiprocessors.
+  std::uint32_t block_warps(std::uint64_t warps) const;
+  static void check_launch(std::string_view function);
+
+  std::uint32_t multiprocessors_ = 0;
+  std::unique_ptr<CudaLists> lists_;
+};
+
+}  // namespace sluice::kernels::gpu

@@ -1,0 +1,36 @@
+#include "kernels/gpu/cuda/cuda_launcher.h"
+
+#include <algorithm>
+#include <string>
+
+#include "kernels/gpu/cuda/cuda_check.h"
+
+namespace sluice::kernels::gpu {
+
+CudaLauncher::CudaLauncher(device::Device& device) : lists_(std::make_unique<CudaLists>(device.memory())) {
+  int current = 0, multiprocessors = 0;
+  check_cuda(cudaGetDevice(&current), "cudaGetDevice");
+  check_cuda(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, current),
+             "cudaDeviceGetAttribute");
+  multiprocessors_ = static_cast<std::uint32_t>(multiprocessors);
+}
+
+std::uint32_t CudaLauncher::block_warps(std::uint64_t warps) const {
+  std::uint32_t in_block = kBlockWarps;
+  while (in_block > 1 && warps / in_block < 2 * multiprocessors_) in_block /= 2;
+  return in_block;
+}
+
+void CudaLauncher::check_launch(std::string_view function) {
+  const cudaError_t result = cudaGetLastError();
+  if (result == cudaSuccess) return;
+  // "… launch(…) [with K = sluice::kernels::gpu::RmsNormKernel; …]"
+  const std::size_t begin = function.find("K = ");
+  const std::string_view kernel =
+      begin == std::string_view::npos
+          ? function
+          : function.substr(begin + 4, function.find_first_of(";]", begin) - begin - 4);
+  check_cuda(result, "launch of " + std::string(kernel));
+}
+
+}  // namespace sluice::kernels::gpu

@@ -1,0 +1,11 @@
+#include "kernels/gpu/cuda/cuda_products.h"
+
+namespace sluice::kernels::gpu {
+
+template <>
+template <>
+void CudaProducts::run_rows<WordFormat<DType::kF16>>(ProductItems& items) {
+  cut_up<WordFormat<DType::kF16>>(items);
+}
+
+}  // namespace sluice::kernels::gpu

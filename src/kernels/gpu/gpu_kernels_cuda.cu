@@ -1,0 +1,11 @@
+#include "kernels/gpu/cuda/cuda_products.h"
+#include "kernels/gpu/gpu_kernels-inl.h"
+#include "kernels/gpu/gpu_kernels.h"
+
+namespace sluice::kernels {
+
+std::unique_ptr<UnitKernels> make_gpu_kernels(device::Device& device) {
+  return std::make_unique<gpu::GpuKernels<gpu::CudaLauncher>>(gpu::CudaLauncher(device));
+}
+
+}  // namespace sluice::kernels

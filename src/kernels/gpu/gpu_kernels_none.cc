@@ -1,0 +1,11 @@
+#include "base/error.h"
+#include "kernels/gpu/gpu_kernels.h"
+
+namespace sluice::kernels {
+
+std::unique_ptr<UnitKernels> make_gpu_kernels(device::Device&) {
+  throw Error(ErrorKind::kUnsupported, "this program was built without CUDA")
+      .fix("configure with -DSLUICE_CUDA=ON");
+}
+
+}  // namespace sluice::kernels
