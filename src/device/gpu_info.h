@@ -1,7 +1,9 @@
-// GPUs of this machine, for reports. One of gpu_info_none.cc and gpu_info_cuda.cc is built (SLUICE_CUDA).
+// GPUs of this machine. One of gpu_info_none.cc and gpu_info_cuda.cc is built (SLUICE_CUDA).
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/bytes.h"
@@ -21,5 +23,24 @@ std::vector<GpuInfo> list_gpus();
 // What this build can use, in words: "CUDA runtime 13.0, driver for 12.8", "CUDA runtime 13.0, no driver",
 // "built without CUDA".
 std::string gpu_runtime();
+
+// What a GPU needs to be used: the first of these that is not there, or nothing.
+enum class GpuLack : std::uint8_t { kCuda, kDriver, kGpu, kNothing };
+// Asks the driver if this build has CUDA, and creates no context.
+GpuLack gpu_lack();
+// "built without CUDA", "no driver", "no GPU"; empty for kNothing.
+constexpr std::string_view gpu_lack_text(GpuLack lack) {
+  switch (lack) {
+    case GpuLack::kCuda:
+      return "built without CUDA";
+    case GpuLack::kDriver:
+      return "no driver";
+    case GpuLack::kGpu:
+      return "no GPU";
+    case GpuLack::kNothing:
+      break;
+  }
+  return "";
+}
 
 }  // namespace sluice::device

@@ -39,4 +39,12 @@ std::string gpu_runtime() {
   return text + ", driver for " + version_text(driver);
 }
 
+GpuLack gpu_lack() {
+  int driver = 0, count = 0;
+  const bool has_driver = cudaDriverGetVersion(&driver) == cudaSuccess && driver != 0;
+  const bool has_gpu = has_driver && cudaGetDeviceCount(&count) == cudaSuccess && count > 0;
+  cudaGetLastError();  // as above
+  return !has_driver ? GpuLack::kDriver : !has_gpu ? GpuLack::kGpu : GpuLack::kNothing;
+}
+
 }  // namespace sluice::device
