@@ -3,15 +3,14 @@
 #include <algorithm>
 #include <optional>
 
-#include "base/machine/thread_pool.h"
 #include "device/first_fit.h"
 #include "engine/engine_device.h"
 #include "engine/forward/dense/dense_weights.h"
 #include "engine/forward/unit/device_unit.h"
+#include "engine/forward/unit/make_unit_kernels.h"
 #include "engine/session/encoder_memory.h"
 #include "engine/session/kv_pool.h"
 #include "fetch/device/device_store.h"
-#include "kernels/ops/stream_ops.h"
 
 namespace sluice::engine {
 namespace {
@@ -30,12 +29,12 @@ Bytes least_of(const DeviceChoice& choice, const DeviceNeeds& needs) {
 DeviceNeeds device_needs(const BudgetParts& parts, const UnitParts& unit, DenseView view) {
   using device::FirstFit;
   const DeviceChoice& choice = parts.plan.device.value();
-  ThreadPool like_the_devices(choice.spec.threads);
   const fetch::DeviceBufferBytes buffer =
       fetch::DeviceStore::buffer_bytes(unit.store, choice.slot_form.packed);
   const bool slots_have_lsb = choice.slot_form.slices.has(experts::Part::kLsb);
   const Bytes lsb = FirstFit::cost(buffer.lsb);
-  DeviceNeeds needs{.activations = FirstFit::cost(DeviceUnit::activation_bytes(like_the_devices, unit)),
+  DeviceNeeds needs{.activations = FirstFit::cost(DeviceUnit::activation_bytes(unit)) +
+                                   FirstFit::cost(unit_kernel_bytes(choice.spec.threads, unit)),
                     .expert = FirstFit::cost(buffer.expert) + (slots_have_lsb ? lsb : 0),
                     .staging_more = slots_have_lsb ? 0 : lsb,
                     .prefetch = choice.prefetch_size,
@@ -48,9 +47,7 @@ DeviceNeeds device_needs(const BudgetParts& parts, const UnitParts& unit, DenseV
   needs.kv = FirstFit::cost(KvPool::bytes(unit.config, parts.plan.cache_dtype, kv_rows(parts.plan))) +
              parts.plan.sequences * FirstFit::cost(EncoderMemory::bytes(unit.config, parts.plan.cache_dtype,
                                                                         parts.plan.encoder_positions));
-  needs.activations +=
-      FirstFit::cost(workspace_bytes(unit.config, workspace_shape(there, unit.tokens)).unit) +
-      FirstFit::cost(kernels::StreamOps::scratch_bytes(like_the_devices, unit.kernels, unit.scratch));
+  needs.activations += FirstFit::cost(workspace_bytes(unit.config, workspace_shape(there, unit.tokens)).unit);
   return needs;
 }
 

@@ -20,6 +20,7 @@
 #include "engine/engine.h"
 #include "engine/engine_hooks.h"
 #include "engine/forward/unit/device_unit.h"
+#include "engine/forward/unit/make_unit_kernels.h"
 #include "engine/plan/unit_parts.h"
 #include "engine/run_report.h"
 #include "engine/shared_steps_testing.h"
@@ -100,7 +101,7 @@ class DeviceFor {
         .make_unit =
             [this](const UnitParts& parts) {
               auto unit = std::make_unique<DeviceUnit>(
-                  *device_, parts,
+                  *device_, kernels(parts), parts,
                   fetch::DeviceStoreOptions{setup_.slots, setup_.staging, setup_.packed, setup_.slot_slices});
               unit_ = unit.get();
               return unit;
@@ -121,6 +122,11 @@ class DeviceFor {
         .prefetch_size = setup_.prefetch_size,
         .tiers = setup_.tiers,
         .slot_slices = setup_.slot_slices};
+  }
+  // For one engine at a time.
+  kernels::UnitKernels& kernels(const UnitParts& parts) {
+    kernels_ = make_unit_kernels(*device_, parts);
+    return *kernels_;
   }
   // Sets what the host keeps of experts, which have so many bytes each.
   void set_host(Bytes expert, EngineOptions& options) const {
@@ -144,6 +150,7 @@ class DeviceFor {
   std::optional<experts::EqualSizes> counted_;
   std::mutex fault_mutex_;
   std::unique_ptr<device::Device> device_;
+  std::unique_ptr<kernels::UnitKernels> kernels_;
   DeviceUnit* unit_ = nullptr;
 };
 

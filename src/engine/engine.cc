@@ -118,8 +118,7 @@ void Engine::Impl::make_device() {
   const UnitParts parts = unit_parts(budget_.dense.view, budget_.memory.chunk);
   device_ = std::make_unique<EngineDevice>(
       plan_, parts, device_needs(budget_parts(), parts, budget_.dense.view), hooks_.fault);
-  if (dense_there_)
-    device_ops_ = std::make_unique<kernels::StreamOps>(device_->device(), kernels_, parts.scratch);
+  if (dense_there_) device_ops_ = std::make_unique<kernels::StreamOps>(device_->device(), device_->kernels());
 }
 
 // What computes beside the host.

@@ -11,6 +11,7 @@
 #include "base/machine/system_memory.h"
 #include "base/setting.h"
 #include "device/emulated/emulated_device.h"
+#include "engine/forward/unit/make_unit_kernels.h"
 #include "experts/named_policy.h"
 #include "experts/policy_choice.h"
 #include "fetch/device/device_start.h"
@@ -86,7 +87,8 @@ EngineDevice::EngineDevice(const EnginePlan& plan, const UnitParts& parts, const
   options.memory = memory_.budget;
   options.fault = std::move(fault);
   device_ = device::make_emulated_device(std::move(options));
-  unit_ = std::make_unique<DeviceUnit>(*device_, parts,
+  kernels_ = make_unit_kernels(*device_, parts);
+  unit_ = std::make_unique<DeviceUnit>(*device_, *kernels_, parts,
                                        fetch::DeviceStoreOptions{.slots = memory_.slots * layers_,
                                                                  .staging = memory_.staging_slots,
                                                                  .packed = slot_form_.packed,

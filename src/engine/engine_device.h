@@ -38,6 +38,7 @@ class EngineDevice {
   bool takes_none() const { return takes_none_; }
   UnitShape shape() const;
   DeviceUnit& unit() { return *unit_; }
+  kernels::UnitKernels& kernels() { return *kernels_; }
   device::Device& device() { return *device_; }
   // Dense weights and the key/value cache are there.
   bool has_dense() const { return memory_.dense > 0; }
@@ -74,6 +75,7 @@ class EngineDevice {
   const std::vector<std::vector<double>> popularity_;
   std::unique_ptr<device::Device> device_;
   DeviceMemoryPlan memory_;
+  std::unique_ptr<kernels::UnitKernels> kernels_;
   std::unique_ptr<DeviceUnit> unit_;
   bool rests_ = false, takes_none_ = false;
   device::LinkCounters link_at_start_;

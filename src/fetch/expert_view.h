@@ -6,6 +6,7 @@
 
 #include "base/bytes.h"
 #include "codec/matrix_format.h"
+#include "device/address.h"
 #include "fetch/expert_layout.h"
 
 namespace sluice::fetch {
@@ -23,6 +24,12 @@ struct ExpertMemory {
   const std::byte *base = nullptr, *rest = nullptr;  // the regions of other experts
 };
 
+// The same in the memory of any unit; the address of nothing: absent.
+struct ExpertPlaces {
+  device::Address view = {};
+  device::Address base = {}, rest = {};
+};
+
 // An expert in memory. Non-owning, as a view.
 struct PlacedExpert {
   const ExpertLayout* layout = nullptr;
@@ -38,6 +45,7 @@ struct PlacedExpert {
 };
 
 // `hidden`: of the model. With a view, its words; otherwise the planes in `base` and `rest`.
+ExpertView expert_view(const ExpertLayout& layout, std::size_t hidden, const ExpertPlaces& places);
 ExpertView expert_view(const ExpertLayout& layout, std::size_t hidden, const ExpertMemory& memory);
 
 }  // namespace sluice::fetch

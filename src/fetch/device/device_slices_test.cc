@@ -93,7 +93,7 @@ class DeviceSlices : public testing::ExpertStoreTest {
         Content& content = read[static_cast<std::size_t>(std::ranges::find(ids, one) - ids.begin())];
         device_->compute().wait(use.ready);
         device_->compute().enqueue({[&content, use](const device::Access& access) {
-          content = content_of(use.view.on(access, use.low));
+          content = content_of(testing::view_on(access, use.view, use.low));
         }});
         device_store_->used(one, device_->compute().record());
       }

@@ -10,11 +10,21 @@
 #include <vector>
 
 #include "base/error.h"
+#include "device/access.h"
 #include "device/emulated/device_testing.h"
 #include "fetch/device/device_store.h"
 #include "fetch/memory/expert_store_fixture.h"
 
 namespace sluice::fetch::testing {
+
+// The matrices of an expert on a device whose memory this program reaches, while an operation runs there.
+inline ExpertView view_on(const device::Access& access, const DeviceView& view, bool low) {
+  ExpertMemory memory;
+  const std::byte* const first = access.data(view.first, view.first_bytes);
+  (view.in_regions ? memory.base : memory.view) = first;
+  if (view.rest_bytes > 0 && !low) memory.rest = access.data(view.rest, view.rest_bytes);
+  return expert_view(*view.layout, view.hidden, memory);
+}
 
 constexpr experts::ExpertId id(std::uint16_t index, std::uint16_t layer = 0) { return {layer, index}; }
 
@@ -65,7 +75,7 @@ class DeviceStoreTest : public ExpertStoreTest {
       device::Stream& stream = device_->compute();
       stream.wait(use.ready);
       stream.enqueue({[&read, use, place](const device::Access& access) {
-        const ExpertView view = use.view.on(access, use.low);
+        const ExpertView view = view_on(access, use.view, use.low);
         for (const codec::MatrixRef* matrix : {&view.gate, &view.up, &view.down}) {
           const std::vector<std::byte> bytes = bytes_of(*matrix);
           read[place].insert(read[place].end(), bytes.begin(), bytes.end());

@@ -264,7 +264,7 @@ TEST_F(DeviceStoreTest, ABufferIsNotOverwrittenWhileALaunchReadsIt) {
     if (i == 0)
       device_->compute().enqueue({[&](const device::Access& access) {
         launch.stop_here();
-        const ExpertView view = all[0].view.on(access, false);
+        const ExpertView view = testing::view_on(access, all[0].view, false);
         first = bytes_of(view.up);
       }});
     device_store_->used(one, device_->compute().record());

@@ -19,12 +19,11 @@ DeviceView DeviceView::base_in(device::Address buffer, const PlacedExpert& place
   return in(buffer, base);
 }
 
-ExpertView DeviceView::on(const device::Access& access, bool low) const {
-  ExpertMemory memory;
-  const std::byte* const data = access.data(first, first_bytes);
-  (in_regions ? memory.base : memory.view) = data;
-  if (rest_bytes > 0 && !low) memory.rest = access.data(rest, rest_bytes);
-  return expert_view(*layout, hidden, memory);
+ExpertView DeviceView::view(bool low) const {
+  ExpertPlaces places;
+  (in_regions ? places.base : places.view) = first;
+  if (rest_bytes > 0 && !low) places.rest = rest;
+  return expert_view(*layout, hidden, places);
 }
 
 }  // namespace sluice::fetch

@@ -1,7 +1,6 @@
 // An expert in a buffer of a device.
 #pragma once
 
-#include "device/access.h"
 #include "device/address.h"
 #include "fetch/expert_view.h"
 
@@ -26,9 +25,8 @@ struct DeviceView {
   static constexpr Bytes buffer_bytes(Bytes largest_bytes) { return largest_bytes + 2 * kAlignment; }
 
   Bytes bytes() const { return first_bytes + rest_bytes; }
-  // The matrices, for an operation on the device. `low`: without the slice `rest`, though it may be there.
-  // Valid as long as the access.
-  ExpertView on(const device::Access& access, bool low) const;
+  // The matrices, in the device's memory. `low`: without the slice `rest`, though it may be there.
+  ExpertView view(bool low) const;
 };
 
 }  // namespace sluice::fetch

@@ -78,6 +78,7 @@ struct VectorMatmuls {  // multiply_vectors()
 
 struct Mlp {                        // mlp()
   codec::MatrixRef gate, up, down;  // gate: may be empty
+  Vector gate_bias = {}, up_bias = {}, down_bias = {};
   Gating gating = {};
   InputFloats inputs{};  // (tokens, d) in the forms of gate and up
   std::size_t tokens = 1;
@@ -151,6 +152,13 @@ struct CopyRows {
   std::size_t rows = 1, columns = 0, from_stride = 0;
   Floats to;
   std::size_t to_stride = 0;
+};
+
+struct GatherRows {  // row r of `to` = row which[r] of `from`, which is read when this is asked for
+  Floats from;
+  std::size_t from_rows = 0, columns = 0;  // rows lie one after the other in both
+  std::span<const std::uint32_t> which;
+  Floats to;
 };
 
 struct CopyCacheRows {  // rows of a cache to other rows of it, as they are

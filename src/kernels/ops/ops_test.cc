@@ -19,6 +19,7 @@
 #include "device/emulated/emulated_device.h"
 #include "device/host_buffer.h"
 #include "device/space.h"
+#include "kernels/ops/function_kernels.h"
 #include "kernels/ops/host_ops.h"
 #include "kernels/ops/mlp.h"
 #include "kernels/ops/stream_ops.h"
@@ -52,12 +53,15 @@ class Unit {
       options.fault = std::move(fault);
       device_ = device::make_emulated_device(std::move(options));
     }
-    ops_ = std::make_unique<StreamOps>(*device_, context_, ScratchShape{.tokens = 8, .columns = 512});
+    kernels_ = std::make_unique<FunctionKernels>(device_->memory(), device_->pool(), context_,
+                                                 ScratchShape{.tokens = 8, .columns = 512});
+    ops_ = std::make_unique<StreamOps>(*device_, *kernels_);
     block_ = device_->memory().allocate(device::Account::kActivations, kFloats * sizeof(float));
     begin_ = block_.address();
   }
   ~Unit() {
     ops_.reset();
+    kernels_.reset();
     block_.release();
   }
 
@@ -99,6 +103,7 @@ class Unit {
   const Context context_;
   device::HostBuffer buffer_;
   std::unique_ptr<device::Device> device_;
+  std::unique_ptr<UnitKernels> kernels_;
   std::unique_ptr<Ops> ops_;
   device::Block block_;
   device::Address begin_;

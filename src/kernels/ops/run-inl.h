@@ -101,6 +101,9 @@ void run_at(const Context& ctx, const Place& place, const op::Mlp& op) {
           .up = place.matrix(op.up),
           .down = place.matrix(op.down),
           .out = place.floats(op.out, op.tokens * op.down.shape.rows),
+          .gate_bias = vector_at(place, op.gate_bias),
+          .up_bias = vector_at(place, op.up_bias),
+          .down_bias = vector_at(place, op.down_bias),
           .gating = op.gating};
   for (std::size_t form = 0; form < op.inputs.size(); ++form)
     one.inputs[form] =
@@ -186,6 +189,14 @@ void run_at(const Context&, const Place& place, const op::CopyRows& op) {
   float* const to = place.floats(op.to, strided(op.rows, op.columns, op.to_stride));
   for (std::size_t row = 0; row < op.rows; ++row)
     std::copy_n(from + row * op.from_stride, op.columns, to + row * op.to_stride);
+}
+
+template <class Place>
+void run_at(const Context&, const Place& place, const op::GatherRows& op) {
+  const float* const from = place.floats(op.from, op.from_rows * op.columns);
+  float* const to = place.floats(op.to, op.which.size() * op.columns);
+  for (std::size_t row = 0; row < op.which.size(); ++row)
+    std::copy_n(from + op.which[row] * op.columns, op.columns, to + row * op.columns);
 }
 
 template <class Place>

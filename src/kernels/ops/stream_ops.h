@@ -1,25 +1,20 @@
-// A device whose operations are functions of this program as the unit of a forward pass: each operation is
-// one of its stream, and computes in its memory with the host's kernels.
+// A device as the unit of a forward pass: each operation is one of its stream.
 #pragma once
 
 #include <vector>
 
 #include "device/device.h"
-#include "kernels/context.h"
 #include "kernels/ops/ops.h"
-#include "kernels/products/scratch.h"
+#include "kernels/ops/unit_kernels.h"
 
 namespace sluice::kernels {
 
 // References must outlive it.
 class StreamOps final : public Ops {
  public:
-  // `host`: kernels of the host; the device computes with the same, on threads of its own. Its memory holds
-  // scratch_bytes() for products of `shape`. Error(kBudget).
-  StreamOps(device::Device& device, const Context& host, const ScratchShape& shape);
+  // `kernels`: those of the device.
+  StreamOps(device::Device& device, UnitKernels& kernels) : device_(device), kernels_(kernels) {}
   ~StreamOps() override { abandon(); }
-  // `pool`: of as many threads as the device's.
-  static Bytes scratch_bytes(ThreadPool& pool, const Context& host, const ScratchShape& shape);
 
   bool on_host() const override { return false; }
   void run(const op::RmsNorm& op) override;
@@ -47,17 +42,11 @@ class StreamOps final : public Ops {
   void abandon() noexcept override;
 
  private:
-  static Context device_context(ThreadPool& pool, const Context& host);
-  template <class Operation>
-  void enqueue(Operation operation, std::vector<device::WeightUse> weights = {});
   template <class Op>
-  void enqueue_run(const Op& op, std::vector<device::WeightUse> weights = {});  // of run-inl.h
+  void enqueue(const Op& op, std::vector<device::WeightUse> weights = {});
 
   device::Device& device_;
-  const Context context_;  // of the device
-  const ScratchShape shape_;
-  const Bytes scratch_bytes_;
-  device::Block scratch_;
+  UnitKernels& kernels_;
   std::vector<device::Ticket> sent_;  // since the last settle()
 };
 

@@ -1,13 +1,12 @@
 #include "engine/forward/unit/device_unit.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "base/error.h"
 #include "device/space.h"
 #include "engine/forward/gating.h"
-#include "kernels/products/scratch.h"
+#include "kernels/products/input_form.h"
 
 namespace sluice::engine {
 
@@ -41,15 +40,7 @@ struct DeviceUnit::Launch {
   bool gate_bias = false, up_bias = false, down_bias = false;
 };
 
-kernels::Context DeviceUnit::device_kernels(ThreadPool& pool, const kernels::Context& host) {
-  kernels::Context kernels = host;
-  kernels.pool = &pool;
-  kernels.scratch = nullptr;  // each operation has one in the device's memory
-  return kernels;
-}
-
-DeviceUnit::Layout DeviceUnit::lay_out(Address begin, const kernels::Context& kernels,
-                                       const UnitParts& parts) {
+DeviceUnit::Layout DeviceUnit::lay_out(Address begin, const UnitParts& parts) {
   Layout layout;
   const auto take = [&](Bytes bytes) {
     const Address at = begin + layout.bytes;
@@ -69,24 +60,19 @@ DeviceUnit::Layout DeviceUnit::lay_out(Address begin, const kernels::Context& ke
   });
   layout.gate = take(t * f * sizeof(float));
   layout.up = take(t * u * sizeof(float));
-  layout.inner_row = inner;
   layout.inner = take(t * inner * sizeof(float));
   if (!parts.dense_there)
     for (Address& rows : layout.rows) rows = take(t * d * sizeof(float));
   for (Address& biases : layout.biases) biases = take((f + u + d) * sizeof(float));
-  layout.scratch_bytes = kernels::Scratch::bytes(kernels, parts.scratch);
-  layout.scratch = take(layout.scratch_bytes);
   return layout;
 }
 
-Bytes DeviceUnit::activation_bytes(ThreadPool& pool, const UnitParts& parts) {
-  return lay_out({}, device_kernels(pool, parts.kernels), parts).bytes;
-}
+Bytes DeviceUnit::activation_bytes(const UnitParts& parts) { return lay_out({}, parts).bytes; }
 
-DeviceUnit::DeviceUnit(device::Device& device, const UnitParts& parts,
+DeviceUnit::DeviceUnit(device::Device& device, kernels::UnitKernels& kernels, const UnitParts& parts,
                        const fetch::DeviceStoreOptions& options)
     : device_(device),
-      kernels_(device_kernels(device.pool(), parts.kernels)),
+      kernels_(kernels),
       low_view_(parts.low_view),
       gating_(gating_of(parts.config.activation)),
       hidden_(parts.config.hidden),
@@ -94,11 +80,9 @@ DeviceUnit::DeviceUnit(device::Device& device, const UnitParts& parts,
       up_rows_(up_rows_of(parts.config)),
       most_tokens_(parts.tokens),
       dense_there_(parts.dense_there),
-      scratch_shape_(parts.scratch),
       store_(device, parts.store, options),
-      memory_(
-          device.memory().allocate(device::Account::kActivations, activation_bytes(device.pool(), parts))),
-      layout_(lay_out(memory_.address(), kernels_, parts)) {}
+      memory_(device.memory().allocate(device::Account::kActivations, activation_bytes(parts))),
+      layout_(lay_out(memory_.address(), parts)) {}
 
 DeviceUnit::~DeviceUnit() { abandon_event(); }
 
@@ -172,51 +156,45 @@ void DeviceUnit::compute(const ExpertWork& work, std::optional<fetch::ExpertStor
 }
 
 // On a thread of the device.
-void DeviceUnit::run(const Launch& launch, const Access& access) const {
-  const auto floats = [&](Address at, std::size_t count) {
-    return reinterpret_cast<float*>(access.data(at, count * sizeof(float)));
-  };
+void DeviceUnit::run(const Launch& launch, const Access& access) {
   const std::size_t rows = launch.tokens.size();
-  kernels::Mlp mlp;
+  kernels::InputFloats inputs{};
   for (const Form& form : layout_.forms) {
-    const float* inputs = floats(form.inputs, launch.event_tokens * form.floats);
+    kernels::Floats at{form.inputs};
     if (rows != launch.event_tokens) {  // all tokens in order need no copy
-      float* const gathered = floats(form.gathered, rows * form.floats);
-      for (std::size_t r = 0; r < rows; ++r)
-        std::memcpy(gathered + r * form.floats, inputs + launch.tokens[r] * form.floats,
-                    form.floats * sizeof(float));
-      inputs = gathered;
+      kernels_.run(access, kernels::op::GatherRows{.from = at,
+                                                   .from_rows = launch.event_tokens,
+                                                   .columns = form.floats,
+                                                   .which = launch.tokens,
+                                                   .to = {form.gathered}});
+      at = {form.gathered};
     }
-    mlp.inputs[static_cast<std::size_t>(form.form)] = inputs;
+    inputs[static_cast<std::size_t>(form.form)] = at;
   }
-  const fetch::ExpertView view = launch.expert.view.on(access, launch.expert.low);
+  kernels::op::Mlp mlp = mlp_of(launch.expert.view.view(launch.expert.low), rows, inputs, launch.out);
+  const kernels::Floats biases{layout_.biases[launch.way]};
+  if (launch.gate_bias) mlp.gate_bias = {biases, width_};
+  if (launch.up_bias) mlp.up_bias = {biases + width_, up_rows_};
+  if (launch.down_bias) mlp.down_bias = {biases + width_ + up_rows_, hidden_};
+  kernels_.run(access, std::span(&mlp, 1));
+}
+
+kernels::op::Mlp DeviceUnit::mlp_of(const fetch::ExpertView& view, std::size_t tokens,
+                                    const kernels::InputFloats& inputs, Address out) const {
   const auto meant = [&](codec::MatrixRef matrix) {
     if (matrix.view == codec::SliceView::kLow) matrix.view = low_view_;
     return matrix;
   };
-  mlp.gate = meant(view.gate);
-  mlp.up = meant(view.up);
-  mlp.down = meant(view.down);
-  mlp.gating = gating_;
-  mlp.out = floats(launch.out, rows * hidden_);
-  const float* const biases = floats(layout_.biases[launch.way], width_ + up_rows_ + hidden_);
-  if (launch.gate_bias) mlp.gate_bias = {biases, width_};
-  if (launch.up_bias) mlp.up_bias = {biases + width_, up_rows_};
-  if (launch.down_bias) mlp.down_bias = {biases + width_ + up_rows_, hidden_};
-  run_mlp(mlp, rows, access);
-}
-
-void DeviceUnit::run_mlp(const kernels::Mlp& mlp, std::size_t tokens, const Access& access) const {
-  const auto floats = [&](Address at, std::size_t count) {
-    return reinterpret_cast<float*>(access.data(at, count * sizeof(float)));
-  };
-  const kernels::MlpScratch room{floats(layout_.gate, tokens * width_), floats(layout_.up, tokens * up_rows_),
-                                 floats(layout_.inner, tokens * layout_.inner_row)};
-  const kernels::Scratch scratch(kernels_, scratch_shape_,
-                                 access.data(layout_.scratch, layout_.scratch_bytes));
-  kernels::Context kernels = kernels_;
-  kernels.scratch = &scratch;
-  kernels::mlp(kernels, mlp, tokens, room);
+  return {.gate = meant(view.gate),
+          .up = meant(view.up),
+          .down = meant(view.down),
+          .gating = gating_,
+          .inputs = inputs,
+          .tokens = tokens,
+          .gate_room = {layout_.gate},
+          .up_room = {layout_.up},
+          .inner = {layout_.inner},
+          .out = {out}};
 }
 
 void DeviceUnit::release_pins(fetch::ExpertStore& store) {

@@ -15,13 +15,11 @@
 #include "engine/plan/unit_parts.h"
 #include "fetch/device/device_store.h"
 #include "fetch/device/device_view.h"
-#include "kernels/context.h"
-#include "kernels/ops/mlp.h"
+#include "kernels/ops/unit_kernels.h"
 
 namespace sluice::engine {
 
-// The device computes with the kernels of this program, in its own memory and with its own threads; so its
-// rows have the host's bits. Weights come through a DeviceStore. Each event sends the tokens' inputs down
+// The device computes in its own memory, with kernels whose rows have the host's bits. Weights come through a DeviceStore. Each event sends the tokens' inputs down
 // once, in the forms that experts read (Traffic::kDemand, as biases are), and each expert's rows up
 // (kResult) as soon as they are computed. The caller does not wait before finish_event(). With the dense part
 // on the device (join) inputs are there already, and rows stay among those of the event.
@@ -30,11 +28,11 @@ namespace sluice::engine {
 // must outlive it.
 class DeviceUnit final : public ComputeUnit {
  public:
-  // Error(kBudget) if the device's memory is too small.
-  DeviceUnit(device::Device& device, const UnitParts& parts, const fetch::DeviceStoreOptions& options);
+  // `kernels`: those of the device. Error(kBudget) if the device's memory is too small.
+  DeviceUnit(device::Device& device, kernels::UnitKernels& kernels, const UnitParts& parts,
+             const fetch::DeviceStoreOptions& options);
   ~DeviceUnit() override;
-  // `pool`: of as many threads as the device's.
-  static Bytes activation_bytes(ThreadPool& pool, const UnitParts& parts);
+  static Bytes activation_bytes(const UnitParts& parts);
 
   // The dense part is computed here: where its activations are. REQUIRES: UnitParts::dense_there; before the
   // first event.
@@ -84,28 +82,26 @@ class DeviceUnit final : public ComputeUnit {
     device::Address inner;                          // (T, largest form of f)
     std::array<device::Address, kLaunches> rows;    // (T, d); none if rows stay
     std::array<device::Address, kLaunches> biases;  // (f), (u), (d)
-    device::Address scratch;
-    Bytes inner_row = 0, scratch_bytes = 0, bytes = 0;
+    Bytes bytes = 0;
   };
   struct Launch;  // what the operation of one expert needs
   struct Way {    // of one of the kLaunches
     device::Event free;
   };
 
-  static Layout lay_out(device::Address begin, const kernels::Context& kernels, const UnitParts& parts);
-  static kernels::Context device_kernels(ThreadPool& pool, const kernels::Context& host);
+  static Layout lay_out(device::Address begin, const UnitParts& parts);
   std::array<device::Event, 3> send_biases(const ExpertWork& work, std::size_t way);
-  void run(const Launch& launch, const device::Access& access) const;
-  // With scratch in the device's memory.
-  void run_mlp(const kernels::Mlp& mlp, std::size_t tokens, const device::Access& access) const;
+  void run(const Launch& launch, const device::Access& access);
+  // Of an expert for some tokens whose inputs are where `inputs` says.
+  kernels::op::Mlp mlp_of(const fetch::ExpertView& view, std::size_t tokens,
+                          const kernels::InputFloats& inputs, device::Address out) const;
 
   device::Device& device_;
-  const kernels::Context kernels_;
+  kernels::UnitKernels& kernels_;
   const codec::SliceView low_view_;
   const kernels::Gating gating_;
   const std::size_t hidden_, width_, up_rows_, most_tokens_;
   const bool dense_there_;
-  const kernels::ScratchShape scratch_shape_;
   fetch::DeviceStore store_;
   device::Block memory_;
   Layout layout_;

@@ -43,20 +43,10 @@ Event DeviceUnit::copy_little_back() {
 
 // The inputs are what the device's memory holds.
 Event DeviceUnit::compute_sample(std::uint32_t tokens) {
-  const auto run = [this, tokens](const device::Access& access) {
-    const fetch::ExpertView view = sample_.on(access, false);
-    const auto floats = [&](device::Address at, std::size_t count) {
-      return reinterpret_cast<float*>(access.data(at, count * sizeof(float)));
-    };
-    kernels::Mlp mlp{.gate = view.gate,
-                     .up = view.up,
-                     .down = view.down,
-                     .out = floats(layout_.rows[0], tokens * hidden_),
-                     .gating = gating_};
-    for (const Form& form : layout_.forms)
-      mlp.inputs[static_cast<std::size_t>(form.form)] = floats(form.inputs, tokens * form.floats);
-    run_mlp(mlp, tokens, access);
-  };
+  kernels::InputFloats inputs{};
+  for (const Form& form : layout_.forms) inputs[static_cast<std::size_t>(form.form)] = {form.inputs};
+  const auto run = [this, mlp = mlp_of(sample_.view(false), tokens, inputs, layout_.rows[0])](
+                       const device::Access& access) { kernels_.run(access, std::span(&mlp, 1)); };
   device_.compute().enqueue({run, {{sample_.bytes(), tokens}}});
   return device_.compute().record();
 }

@@ -1,0 +1,19 @@
+#include "engine/forward/unit/make_unit_kernels.h"
+
+#include "base/machine/thread_pool.h"
+#include "kernels/ops/function_kernels.h"
+
+namespace sluice::engine {
+
+using kernels::FunctionKernels;
+
+std::unique_ptr<kernels::UnitKernels> make_unit_kernels(device::Device& device, const UnitParts& parts) {
+  return std::make_unique<FunctionKernels>(device.memory(), device.pool(), parts.kernels, parts.scratch);
+}
+
+Bytes unit_kernel_bytes(unsigned threads, const UnitParts& parts) {
+  ThreadPool like_the_devices(threads);
+  return FunctionKernels::scratch_bytes(like_the_devices, parts.kernels, parts.scratch);
+}
+
+}  // namespace sluice::engine

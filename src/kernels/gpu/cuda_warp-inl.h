@@ -1,0 +1,99 @@
+// A warp of a CUDA device: warp.h with one lane a thread.
+#pragma once
+
+#include <cuda_fp16.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace sluice::kernels::gpu {
+
+class CudaWarp {
+ public:
+  using Float = float;
+  using Word = std::uint32_t;
+  using Mask = bool;
+  struct Quad {
+    Word of[4];
+  };
+
+  __device__ __forceinline__ explicit CudaWarp(std::uint64_t index) : index_(index) {}
+
+  __device__ __forceinline__ std::uint64_t index() const { return index_; }
+  __device__ __forceinline__ Word lane() const { return threadIdx.x % 32; }
+
+  template <class T>
+  static __device__ __forceinline__ T load(const T* p, Word at) {
+    return p[at];
+  }
+  template <class T>
+  static __device__ __forceinline__ T load_if(Mask mask, const T* p, Word at, T other) {
+    return mask ? p[at] : other;
+  }
+  template <class T, class V>
+  static __device__ __forceinline__ void store(T* p, Word at, V v) {
+    p[at] = v;
+  }
+  template <class T, class V>
+  static __device__ __forceinline__ void store_if(Mask mask, T* p, Word at, V v) {
+    if (mask) p[at] = v;
+  }
+  static __device__ __forceinline__ Word load_byte(const std::byte* p, Word at) {
+    return reinterpret_cast<const std::uint8_t*>(p)[at];
+  }
+  static __device__ __forceinline__ Word load_byte_if(Mask mask, const std::byte* p, Word at, Word other) {
+    return mask ? Word{reinterpret_cast<const std::uint8_t*>(p)[at]} : other;
+  }
+  static __device__ __forceinline__ Word load_half(const std::byte* p, Word at) {
+    return *reinterpret_cast<const std::uint16_t*>(p + at);
+  }
+  static __device__ __forceinline__ Word load_half_if(Mask mask, const std::byte* p, Word at, Word other) {
+    return mask ? Word{*reinterpret_cast<const std::uint16_t*>(p + at)} : other;
+  }
+  static __device__ __forceinline__ void store_byte_if(Mask mask, std::byte* p, Word at, Word v) {
+    if (mask) reinterpret_cast<std::uint8_t*>(p)[at] = static_cast<std::uint8_t>(v);
+  }
+  static __device__ __forceinline__ void store_half_if(Mask mask, std::byte* p, Word at, Word v) {
+    if (mask) *reinterpret_cast<std::uint16_t*>(p + at) = static_cast<std::uint16_t>(v);
+  }
+  static __device__ __forceinline__ Quad load4(const std::byte* p, Word at) {
+    const uint4 four = *reinterpret_cast<const uint4*>(p + at);
+    return {{four.x, four.y, four.z, four.w}};
+  }
+
+  static __device__ __forceinline__ float fma(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+  static __device__ __forceinline__ float sqrt(float a) { return __fsqrt_rn(a); }
+  template <class T>
+  static __device__ __forceinline__ T select(Mask mask, T a, T b) {
+    return mask ? a : b;
+  }
+  static __device__ __forceinline__ float min(float a, float b) { return a < b ? a : b; }
+  static __device__ __forceinline__ float max(float a, float b) { return a > b ? a : b; }
+  static __device__ __forceinline__ Word bits(float a) { return __float_as_uint(a); }
+  static __device__ __forceinline__ float number(Word a) { return __uint_as_float(a); }
+  static __device__ __forceinline__ float from_f16(Word a) {
+    return __half2float(__ushort_as_half(static_cast<std::uint16_t>(a)));
+  }
+  static __device__ __forceinline__ float to_float(Word a) { return static_cast<float>(a); }
+  static __device__ __forceinline__ float signed_to_float(Word a) {
+    return static_cast<float>(static_cast<std::int32_t>(a));
+  }
+  static __device__ __forceinline__ float round_even(float a) { return rintf(a); }
+
+  template <class T>
+  static __device__ __forceinline__ T shuffle(T v, Word from) {
+    return __shfl_sync(~0u, v, static_cast<int>(from));
+  }
+  template <class T>
+  static __device__ __forceinline__ T shuffle_xor(T v, std::uint32_t mask) {
+    return __shfl_xor_sync(~0u, v, static_cast<int>(mask));
+  }
+  static __device__ __forceinline__ std::uint32_t ballot(Mask mask) { return __ballot_sync(~0u, mask); }
+  static __device__ __forceinline__ Word count(Word a) { return static_cast<Word>(__popc(a)); }
+  static __device__ __forceinline__ void sync() { __syncwarp(); }
+
+ private:
+  std::uint64_t index_;
+};
+
+}  // namespace sluice::kernels::gpu

@@ -1,0 +1,23 @@
+// What a GPU computes with, and its stand-in on this CPU.
+#pragma once
+
+#include <memory>
+
+#include "base/bytes.h"
+#include "device/device.h"
+#include "kernels/ops/unit_kernels.h"
+
+namespace sluice::kernels {
+
+// Bytes of the device's memory, and of the host's page-locked one, through which lists of operations go.
+inline constexpr Bytes kGpuListBytes = 4 * kMiB;
+
+// The kernels of a CUDA device; it must outlive them. Its memory holds kGpuListBytes. Error(kUnsupported) in a
+// build without CUDA, Error(kBudget), (kIo).
+std::unique_ptr<UnitKernels> make_gpu_kernels(device::Device& device);
+
+// The same kernels, run on this CPU in lockstep, for a device whose operations are functions of this program:
+// for tests.
+std::unique_ptr<UnitKernels> make_lockstep_kernels();
+
+}  // namespace sluice::kernels

@@ -1,0 +1,191 @@
+// A warp as 32 lanes in arrays, each step of all lanes before the next: warp.h without a GPU.
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "base/float16.h"
+
+namespace sluice::kernels::gpu {
+
+// A value of each lane.
+template <class T>
+struct Lockstep {
+  static constexpr int kLanes = 32;
+  T of[kLanes];
+
+  Lockstep() = default;
+  Lockstep(T all) {  // NOLINT: a plain value is the same in all lanes
+    for (T& lane : of) lane = all;
+  }
+  template <class F>
+  static Lockstep make(const F& f) {
+    Lockstep result;
+    for (int lane = 0; lane < kLanes; ++lane) result.of[lane] = f(lane);
+    return result;
+  }
+};
+
+#define SLUICE_LOCKSTEP_OPERATOR(type, result, symbol)                                                 \
+  inline Lockstep<result> operator symbol(const Lockstep<type>& a, const Lockstep<type>& b) {          \
+    return Lockstep<result>::make([&](int l) { return static_cast<result>(a.of[l] symbol b.of[l]); }); \
+  }
+SLUICE_LOCKSTEP_OPERATOR(float, float, +)
+SLUICE_LOCKSTEP_OPERATOR(float, float, -)
+SLUICE_LOCKSTEP_OPERATOR(float, float, *)
+SLUICE_LOCKSTEP_OPERATOR(float, float, /)
+SLUICE_LOCKSTEP_OPERATOR(float, bool, <)
+SLUICE_LOCKSTEP_OPERATOR(float, bool, >)
+SLUICE_LOCKSTEP_OPERATOR(float, bool, ==)
+SLUICE_LOCKSTEP_OPERATOR(std::uint32_t, std::uint32_t, +)
+SLUICE_LOCKSTEP_OPERATOR(std::uint32_t, std::uint32_t, -)
+SLUICE_LOCKSTEP_OPERATOR(std::uint32_t, std::uint32_t, *)
+SLUICE_LOCKSTEP_OPERATOR(std::uint32_t, std::uint32_t, /)
+SLUICE_LOCKSTEP_OPERATOR(std::uint32_t, std::uint32_t, %)
+SLUICE_LOCKSTEP_OPERATOR(std::uint32_t, std::uint32_t, &)
+SLUICE_LOCKSTEP_OPERATOR(std::uint32_t, std::uint32_t, |)
+SLUICE_LOCKSTEP_OPERATOR(std::uint32_t, std::uint32_t, ^)
+SLUICE_LOCKSTEP_OPERATOR(std::uint32_t, std::uint32_t, <<)
+SLUICE_LOCKSTEP_OPERATOR(std::uint32_t, std::uint32_t, >>)
+SLUICE_LOCKSTEP_OPERATOR(std::uint32_t, bool, <)
+SLUICE_LOCKSTEP_OPERATOR(std::uint32_t, bool, >)
+SLUICE_LOCKSTEP_OPERATOR(std::uint32_t, bool, <=)
+SLUICE_LOCKSTEP_OPERATOR(std::uint32_t, bool, >=)
+SLUICE_LOCKSTEP_OPERATOR(std::uint32_t, bool, ==)
+SLUICE_LOCKSTEP_OPERATOR(std::uint32_t, bool, !=)
+SLUICE_LOCKSTEP_OPERATOR(bool, bool, &&)
+SLUICE_LOCKSTEP_OPERATOR(bool, bool, ||)
+#undef SLUICE_LOCKSTEP_OPERATOR
+inline Lockstep<bool> operator!(const Lockstep<bool>& a) {
+  return Lockstep<bool>::make([&](int l) { return !a.of[l]; });
+}
+
+class LockstepWarp {
+ public:
+  using Float = Lockstep<float>;
+  using Word = Lockstep<std::uint32_t>;
+  using Mask = Lockstep<bool>;
+  struct Quad {
+    Word of[4];
+  };
+
+  explicit LockstepWarp(std::uint64_t index) : index_(index) {}
+
+  std::uint64_t index() const { return index_; }
+  Word lane() const {
+    return Word::make([](int l) { return static_cast<std::uint32_t>(l); });
+  }
+
+  template <class T>
+  static Lockstep<T> load(const T* p, const Word& at) {
+    return Lockstep<T>::make([&](int l) { return p[at.of[l]]; });
+  }
+  template <class T>
+  static Lockstep<T> load_if(const Mask& mask, const T* p, const Word& at, const Lockstep<T>& other) {
+    return Lockstep<T>::make([&](int l) { return mask.of[l] ? p[at.of[l]] : other.of[l]; });
+  }
+  template <class T>
+  static void store(T* p, const Word& at, const Lockstep<T>& v) {
+    for (int l = 0; l < 32; ++l) p[at.of[l]] = v.of[l];
+  }
+  template <class T>
+  static void store_if(const Mask& mask, T* p, const Word& at, const Lockstep<T>& v) {
+    for (int l = 0; l < 32; ++l)
+      if (mask.of[l]) p[at.of[l]] = v.of[l];
+  }
+  static Word load_byte(const std::byte* p, const Word& at) {
+    return Word::make([&](int l) { return std::to_integer<std::uint32_t>(p[at.of[l]]); });
+  }
+  static Word load_byte_if(const Mask& mask, const std::byte* p, const Word& at, const Word& other) {
+    return Word::make(
+        [&](int l) { return mask.of[l] ? std::to_integer<std::uint32_t>(p[at.of[l]]) : other.of[l]; });
+  }
+  static Word load_half(const std::byte* p, const Word& at) {  // `at` in bytes, an even number
+    return Word::make([&](int l) {
+      std::uint16_t half;
+      std::memcpy(&half, p + at.of[l], sizeof(half));
+      return std::uint32_t{half};
+    });
+  }
+  static Word load_half_if(const Mask& mask, const std::byte* p, const Word& at, const Word& other) {
+    return Word::make([&](int l) {
+      if (!mask.of[l]) return other.of[l];
+      std::uint16_t half;
+      std::memcpy(&half, p + at.of[l], sizeof(half));
+      return std::uint32_t{half};
+    });
+  }
+  static void store_byte_if(const Mask& mask, std::byte* p, const Word& at, const Word& v) {
+    for (int l = 0; l < 32; ++l)
+      if (mask.of[l]) p[at.of[l]] = static_cast<std::byte>(v.of[l]);
+  }
+  static void store_half_if(const Mask& mask, std::byte* p, const Word& at, const Word& v) {
+    for (int l = 0; l < 32; ++l) {
+      const auto half = static_cast<std::uint16_t>(v.of[l]);
+      if (mask.of[l]) std::memcpy(p + at.of[l], &half, sizeof(half));
+    }
+  }
+  static Quad load4(const std::byte* p, const Word& at) {
+    Quad quad;
+    for (int l = 0; l < 32; ++l)
+      for (int i = 0; i < 4; ++i) std::memcpy(&quad.of[i].of[l], p + at.of[l] + 4 * i, 4);
+    return quad;
+  }
+
+  static Float fma(const Float& a, const Float& b, const Float& c) {
+    return Float::make([&](int l) { return std::fma(a.of[l], b.of[l], c.of[l]); });
+  }
+  static Float sqrt(const Float& a) {
+    return Float::make([&](int l) { return std::sqrt(a.of[l]); });
+  }
+  template <class T>
+  static Lockstep<T> select(const Mask& mask, const Lockstep<T>& a, const Lockstep<T>& b) {
+    return Lockstep<T>::make([&](int l) { return mask.of[l] ? a.of[l] : b.of[l]; });
+  }
+  static Float min(const Float& a, const Float& b) { return select(a < b, a, b); }
+  static Float max(const Float& a, const Float& b) { return select(a > b, a, b); }
+  static Word bits(const Float& a) {
+    return Word::make([&](int l) { return std::bit_cast<std::uint32_t>(a.of[l]); });
+  }
+  static Float number(const Word& a) {
+    return Float::make([&](int l) { return std::bit_cast<float>(a.of[l]); });
+  }
+  static Float from_f16(const Word& a) {
+    return Float::make([&](int l) { return fp16_to_float(static_cast<std::uint16_t>(a.of[l])); });
+  }
+  static Float to_float(const Word& a) {
+    return Float::make([&](int l) { return static_cast<float>(a.of[l]); });
+  }
+  static Float signed_to_float(const Word& a) {  // two's complement
+    return Float::make([&](int l) { return static_cast<float>(static_cast<std::int32_t>(a.of[l])); });
+  }
+  static Float round_even(const Float& a) {
+    return Float::make([&](int l) { return std::nearbyint(a.of[l]); });
+  }
+
+  template <class T>
+  static Lockstep<T> shuffle(const Lockstep<T>& v, const Word& from) {
+    return Lockstep<T>::make([&](int l) { return v.of[from.of[l] % 32]; });
+  }
+  template <class T>
+  static Lockstep<T> shuffle_xor(const Lockstep<T>& v, std::uint32_t mask) {
+    return Lockstep<T>::make([&](int l) { return v.of[static_cast<std::uint32_t>(l) ^ mask]; });
+  }
+  static std::uint32_t ballot(const Mask& mask) {
+    std::uint32_t word = 0;
+    for (int l = 0; l < 32; ++l) word |= std::uint32_t{mask.of[l]} << l;
+    return word;
+  }
+  static Word count(const Word& a) {
+    return Word::make([&](int l) { return static_cast<std::uint32_t>(std::popcount(a.of[l])); });
+  }
+  static void sync() {}
+
+ private:
+  std::uint64_t index_;
+};
+
+}  // namespace sluice::kernels::gpu

@@ -1,0 +1,42 @@
+// Kernels of a GPU, written once for the compiler of the GPU and for this one.
+//
+// A kernel is a struct:
+//
+//   struct ScaleKernel {
+//     struct Args { float* x; std::uint64_t count; float factor; };          plain; pointers of the device
+//     template <class Warp>
+//     static SLUICE_GPU void run(const Warp& warp, const Args& args);       the work of one warp of 32 lanes
+//   };
+//
+// A Launcher (launcher.h) starts as many warps as it is told, in any order, many at a time: warps of one launch
+// must not depend on each other. Control flow is the same for all lanes of a warp; lanes differ by masks.
+//
+// A Warp has, besides its types Float, Word (32 bits without a sign) and Mask, each a value for each lane that
+// a plain value converts to, with the usual operators:
+//
+//   index()                       of the warp in its launch; the same for all lanes
+//   lane()                        0 … 31, a Word
+//   load(p, at), store(p, at, v)  p[at] of float or std::uint32_t; `at` is a Word
+//   load_if(mask, p, at, other), store_if(mask, p, at, v)     the others touch no memory
+//   load_byte, load_half          p[at] of bytes, of 16 bits, as Word; load_byte_if …
+//   load4(p, at)                  std::array-like Quad of 4 Words from p + at bytes, which must be multiples of 16
+//   fma(a, b, c) sqrt(a)          rounded once; + − · / on Float are, too, and never fused
+//   select(mask, a, b), min, max  max(a, b) is a > b ? a : b, as lanes/vec-inl.h says
+//   bits(Float) → Word, number(Word) → Float                 the same 32 bits
+//   from_f16(Word) → Float        the lower 16 bits as binary16; to_float(Word): the whole number; bf16 is << 16
+//   round_even(Float) → Float     to a whole number
+//   shuffle(v, from), shuffle_xor(v, mask)                    of Float or Word; all lanes take part
+//   ballot(mask) → std::uint32_t  the same for all lanes; count(Word) bits that are set
+//   sync()                        what lanes of this warp have stored is seen by all of them
+//
+// cuda_warp-inl.h is one lane of the GPU's; lockstep_warp-inl.h has all 32 in arrays and needs no GPU, which is
+// how tests run each kernel.
+#pragma once
+
+#if defined(__CUDACC__)
+#define SLUICE_GPU __device__ __forceinline__
+#define SLUICE_GPU_HOST __host__ __device__ __forceinline__
+#else
+#define SLUICE_GPU inline
+#define SLUICE_GPU_HOST inline
+#endif
