@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,7 @@ struct GpuInfo {
   std::string name;  // "NVIDIA H200"
   Bytes memory = 0;  // of the device, used or not
   int compute_major = 0, compute_minor = 0;
+  std::optional<Bytes> free = {};  // none: without NVML it cannot be known
 };
 
 // Empty without a driver, without a GPU, and in a build without CUDA. Creates no context, so that it takes no
