@@ -54,6 +54,8 @@ double seconds(Bytes bytes, const std::optional<double>& rate) {
 
 }  // namespace
 
+std::string_view DeviceSpec::kind() const { return is_played() ? kEmulated : kCuda; }
+
 bool DeviceSpec::is_unpaced() const {
   const EmulatedSpec* const played = emulated();
   return played != nullptr && !(played->link_bytes_per_s && played->compute_bytes_per_s);

@@ -26,6 +26,7 @@ class DeviceSpec {
   const EmulatedSpec* emulated() const { return std::get_if<EmulatedSpec>(&spec_); }
   const CudaSpec* cuda() const { return std::get_if<CudaSpec>(&spec_); }
 
+  std::string_view kind() const;  // "emulated" "cuda", as Device::name()
   // It is played in this process's memory, and its seconds are no speed of this program.
   bool is_played() const { return emulated() != nullptr; }
   // Some work of it takes as long as it takes, though it is played: no time measured with it is valid.
