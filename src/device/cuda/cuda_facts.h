@@ -48,8 +48,9 @@ struct CudaLinkRates {
 // Takes 64 MiB of both memories, and a fraction of a second. Errors as make_cuda_device.
 CudaLinkRates measure_cuda_link(int index, CudaApi* api = nullptr);
 
-// As list_gpus() and gpu_runtime(), of these calls. `use` may be null.
+// As list_gpus(), gpu_runtime() and gpu_lack(), of these calls. `use` may be null.
 std::vector<GpuInfo> list_gpus_of(CudaApi& api, GpuMemoryUse* use);
 std::string gpu_runtime_of(CudaApi& api);
+GpuLack gpu_lack_of(CudaApi& api);
 
 }  // namespace sluice::device

@@ -47,6 +47,19 @@ std::string gpu_runtime() {
   return api != nullptr ? gpu_runtime_of(*api) : "built without CUDA";
 }
 
+GpuLack gpu_lack() {
+  CudaApi* const api = cuda_api();
+  return api != nullptr ? gpu_lack_of(*api) : GpuLack::kCuda;
+}
+
+GpuLack gpu_lack_of(CudaApi& api) {
+  int runtime = 0, driver = 0, count = 0;
+  const bool has_driver = api.versions(runtime, driver) == 0 && driver != 0;
+  const bool has_gpu = has_driver && api.count(count) == 0 && count > 0;
+  if (!has_gpu) api.last_error();  // as above
+  return !has_driver ? GpuLack::kDriver : !has_gpu ? GpuLack::kGpu : GpuLack::kNothing;
+}
+
 std::string gpu_runtime_of(CudaApi& api) {
   int runtime = 0, driver = 0;
   const CudaCode code = api.versions(runtime, driver);
