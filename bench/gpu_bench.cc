@@ -251,8 +251,11 @@ class Bench {
     std::vector<std::vector<kernels::op::Mlp>> layers(copies_of(bytes));
     for (std::vector<kernels::op::Mlp>& layer : layers)
       for (std::size_t expert = 0; expert < experts; ++expert) {
-        kernels::op::Mlp one{
-            .gate = gate.put(bed_), .up = up.put(bed_), .down = down.put(bed_), .tokens = tokens};
+        kernels::op::Mlp one;
+        one.gate = gate.put(bed_);
+        one.up = up.put(bed_);
+        one.down = down.put(bed_);
+        one.tokens = tokens;
         one.inputs.fill(there);
         one.gate_room = room(bed_, tokens * width);
         one.up_room = room(bed_, tokens * width);
