@@ -6,8 +6,10 @@
 namespace sluice::kernels {
 
 bool gpu_multiplies(const codec::MatrixFormat& format) {
-  static constexpr std::array kFormats = {&codec::kFormatBf16, &codec::kFormatF16, &codec::kFormatF32,
-                                          &codec::kFormatPacked};
+  static constexpr std::array kFormats = {
+      &codec::kFormatBf16,   &codec::kFormatF16,   &codec::kFormatF32,
+      &codec::kFormatPacked, &codec::kFormatQ80,   &codec::kFormatQ4K,
+      &codec::kFormatQ6K,    &codec::kFormatMxfp4, &codec::kFormatMxfp4Pair};
   return std::ranges::find(kFormats, &format) != kFormats.end();
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/bytes.h"
 #include "device/device.h"
+#include "device/memory.h"
 #include "kernels/ops/unit_kernels.h"
 
 namespace sluice::kernels {
@@ -15,6 +16,9 @@ inline constexpr Bytes kGpuListBytes = 4 * kMiB;
 // The kernels of a CUDA device; it must outlive them. Its memory holds kGpuListBytes. Error(kUnsupported) in a
 // build without CUDA, Error(kBudget), (kIo).
 std::unique_ptr<UnitKernels> make_gpu_kernels(device::Device& device);
+
+// The same with its memory alone, which must outlive them; of the device that is current on this thread.
+std::unique_ptr<UnitKernels> make_gpu_kernels(device::Memory& memory);
 
 // The same kernels, run on this CPU in lockstep, for a device whose operations are functions of this program:
 // for tests.

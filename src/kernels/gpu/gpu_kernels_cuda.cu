@@ -5,7 +5,11 @@
 namespace sluice::kernels {
 
 std::unique_ptr<UnitKernels> make_gpu_kernels(device::Device& device) {
-  return std::make_unique<gpu::GpuKernels<gpu::CudaLauncher>>(gpu::CudaLauncher(device));
+  return make_gpu_kernels(device.memory());
+}
+
+std::unique_ptr<UnitKernels> make_gpu_kernels(device::Memory& memory) {
+  return std::make_unique<gpu::GpuKernels<gpu::CudaLauncher>>(gpu::CudaLauncher(memory));
 }
 
 }  // namespace sluice::kernels

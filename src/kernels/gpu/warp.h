@@ -45,9 +45,11 @@
 #if defined(__CUDACC__)
 #define SLUICE_GPU __device__ __forceinline__
 #define SLUICE_GPU_UNROLL _Pragma("unroll")
+#define SLUICE_GPU_LOOP _Pragma("unroll 1")
 #define SLUICE_GPU_HOST __host__ __device__ __forceinline__
 #else
 #define SLUICE_GPU inline
 #define SLUICE_GPU_UNROLL
+#define SLUICE_GPU_LOOP
 #define SLUICE_GPU_HOST inline
 #endif

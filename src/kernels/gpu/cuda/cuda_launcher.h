@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "device/access.h"
-#include "device/device.h"
+#include "device/memory.h"
 #include "kernels/gpu/cuda/cuda_lists.h"
 #include "kernels/gpu/cuda_warp-inl.h"
 #include "kernels/gpu/warp.h"
@@ -37,11 +37,11 @@ __global__ void __launch_bounds__(32 * kBlockWarps)
   if (index < warps) K::run(CudaWarp(index, shared_bytes<K>()), args);
 }
 
-// Thread-compatible. The device must outlive it.
+// Thread-compatible. The memory must outlive it.
 class CudaLauncher {
  public:
   // Error(kBudget), (kIo).
-  explicit CudaLauncher(device::Device& device);
+  explicit CudaLauncher(device::Memory& memory);
 
   template <class K>
   void launch(const device::Access& access, std::uint64_t warps, const typename K::Args& args) {

@@ -7,7 +7,7 @@
 
 namespace sluice::kernels::gpu {
 
-CudaLauncher::CudaLauncher(device::Device& device) : lists_(std::make_unique<CudaLists>(device.memory())) {
+CudaLauncher::CudaLauncher(device::Memory& memory) : lists_(std::make_unique<CudaLists>(memory)) {
   int current = 0, multiprocessors = 0;
   check_cuda(cudaGetDevice(&current), "cudaGetDevice");
   check_cuda(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, current),

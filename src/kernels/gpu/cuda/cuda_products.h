@@ -7,6 +7,7 @@
 namespace sluice::kernels::gpu {
 
 using CudaProducts = ProductLaunches<CudaLauncher>;
+
 template <>
 template <>
 void CudaProducts::run_rows<WordFormat<DType::kBF16>>(ProductItems& items);
@@ -16,5 +17,44 @@ void CudaProducts::run_rows<WordFormat<DType::kF16>>(ProductItems& items);
 template <>
 template <>
 void CudaProducts::run_rows<WordFormat<DType::kF32>>(ProductItems& items);
+template <>
+template <>
+void CudaProducts::run_rows<BlockFormat<Q80Row, true>>(ProductItems& items);
+template <>
+template <>
+void CudaProducts::run_rows<BlockFormat<Q4KRow, true>>(ProductItems& items);
+template <>
+template <>
+void CudaProducts::run_rows<BlockFormat<Q6KRow, true>>(ProductItems& items);
+template <>
+template <>
+void CudaProducts::run_rows<BlockFormat<Mxfp4Row, true>>(ProductItems& items);
+template <>
+template <>
+void CudaProducts::run_rows<BlockFormat<Mxfp4PairRow, true>>(ProductItems& items);
+
+template <>
+template <>
+void CudaProducts::run_anywhere<AnyWordFormat>(ProductItems& items);
+template <>
+template <>
+void CudaProducts::run_anywhere<BlockFormat<Q80Row, false>>(ProductItems& items);
+template <>
+template <>
+void CudaProducts::run_anywhere<BlockFormat<Q4KRow, false>>(ProductItems& items);
+template <>
+template <>
+void CudaProducts::run_anywhere<BlockFormat<Q6KRow, false>>(ProductItems& items);
+template <>
+template <>
+void CudaProducts::run_anywhere<BlockFormat<Mxfp4Row, false>>(ProductItems& items);
+template <>
+template <>
+void CudaProducts::run_anywhere<BlockFormat<Mxfp4PairRow, false>>(ProductItems& items);
+
+template <>
+void CudaProducts::run_packed(ProductItems& items);
+template <>
+void CudaProducts::run_packed_anywhere(ProductItems& items);
 
 }  // namespace sluice::kernels::gpu

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "base/error.h"
 #include "codec/matrix_format.h"
 #include "device/access.h"
+#include "kernels/gpu/products/block_rows-inl.h"
 #include "kernels/gpu/products/packed-inl.h"
 #include "kernels/gpu/products/product-inl.h"
 #include "kernels/gpu/products/word_rows-inl.h"
@@ -19,16 +21,45 @@
 namespace sluice::kernels::gpu {
 
 // What kernels tell apart.
-enum class ProductKind { kBf16, kF16, kF32, kAnyWords, kPacked, kPackedAnywhere };
+enum class ProductKind {
+  kBf16,
+  kF16,
+  kF32,
+  kAnyWords,
+  kPacked,
+  kPackedAnywhere,
+  kQ80,
+  kQ4K,
+  kQ6K,
+  kMxfp4,
+  kMxfp4Pair,
+  kQ80Anywhere,
+  kQ4KAnywhere,
+  kQ6KAnywhere,
+  kMxfp4Anywhere,
+  kMxfp4PairAnywhere
+};
 
 inline ProductKind product_kind(const codec::MatrixFormat& format, const ProductItem& item) {
-  const bool aligned = item.aligned && item.columns % 8 == 0;
-  if (&format == &codec::kFormatPacked)
-    return item.aligned ? ProductKind::kPacked : ProductKind::kPackedAnywhere;
-  if (&format == &codec::kFormatBf16) return aligned ? ProductKind::kBf16 : ProductKind::kAnyWords;
-  if (&format == &codec::kFormatF16) return aligned ? ProductKind::kF16 : ProductKind::kAnyWords;
-  SLUICE_CHECK(&format == &codec::kFormatF32, std::string(format.name));
-  return aligned ? ProductKind::kF32 : ProductKind::kAnyWords;
+  struct Kinds {
+    const codec::MatrixFormat* format;
+    ProductKind aligned, anywhere;
+  };
+  static const Kinds kKinds[] = {
+      {&codec::kFormatBf16, ProductKind::kBf16, ProductKind::kAnyWords},
+      {&codec::kFormatF16, ProductKind::kF16, ProductKind::kAnyWords},
+      {&codec::kFormatF32, ProductKind::kF32, ProductKind::kAnyWords},
+      {&codec::kFormatPacked, ProductKind::kPacked, ProductKind::kPackedAnywhere},
+      {&codec::kFormatQ80, ProductKind::kQ80, ProductKind::kQ80Anywhere},
+      {&codec::kFormatQ4K, ProductKind::kQ4K, ProductKind::kQ4KAnywhere},
+      {&codec::kFormatQ6K, ProductKind::kQ6K, ProductKind::kQ6KAnywhere},
+      {&codec::kFormatMxfp4, ProductKind::kMxfp4, ProductKind::kMxfp4Anywhere},
+      {&codec::kFormatMxfp4Pair, ProductKind::kMxfp4Pair, ProductKind::kMxfp4PairAnywhere},
+  };
+  const auto found = std::ranges::find(kKinds, &format, &Kinds::format);
+  SLUICE_CHECK(found != std::end(kKinds), std::string(format.name));
+  const bool aligned = item.aligned && (!format.words || item.columns % 8 == 0);
+  return aligned ? found->aligned : found->anywhere;
 }
 
 // Fewer warps than this do not keep the memory of a GPU busy: eight for each of 132 multiprocessors.
@@ -59,18 +90,19 @@ class ProductLaunches {
     items_.clear();
   }
 
-  // Those of one format. A launcher may have this compiled elsewhere (cuda_products.h).
+  // The launches of items of one kind. A launcher may have them compiled elsewhere, by specialising
+  // them (cuda_products.h).
   template <class Format>
   void run_rows(ProductItems& items) {
     cut_up<Format>(items);
   }
-  void run_packed(ProductItems& items) {
-    const std::uint32_t tokens = Load(items).tokens;
-    if (tokens == 1) return launch<PackedKernel<1, true>>(items, PackedKernel<1, true>::tiles);
-    if (tokens == 2) return launch<PackedKernel<2, true>>(items, PackedKernel<2, true>::tiles);
-    if (tokens <= 4) return launch<PackedKernel<4, true>>(items, PackedKernel<4, true>::tiles);
-    launch<PackedKernel<8, true>>(items, PackedKernel<8, true>::tiles);
+  template <class Format>
+  void run_anywhere(ProductItems& items) {
+    cut_up_anywhere<Format>(items);
   }
+  void run_packed(ProductItems& items) { cut_up_packed(items); }
+  void run_packed_anywhere(ProductItems& items) { cut_up_packed_anywhere(items); }
+
   template <class Format>
   void cut_up(ProductItems& items) {
     const Load load(items);
@@ -86,8 +118,26 @@ class ProductLaunches {
     }
     if (load.tokens == 2) return launch<Format, 2, 2, 2>(items);
     if (load.tokens <= 4) return launch<Format, 2, 2, 4>(items);
-    if (load.tokens <= 8 && !load.enough(16)) return launch<Format, 1, 4, 8>(items);
-    launch<Format, 1, 8, 8>(items);
+    if constexpr (Format::kWide) {
+      if (load.tokens > 8 || load.enough(16)) return launch<Format, 1, 8, 8>(items);
+    }
+    launch<Format, 1, 4, 8>(items);
+  }
+  // Those that lie anywhere: slow, and seldom.
+  template <class Format>
+  void cut_up_anywhere(ProductItems& items) {
+    if (Load(items).tokens == 1) return launch<Format, 1, 2, 1>(items);
+    launch<Format, 1, 2, 4>(items);
+  }
+  void cut_up_packed(ProductItems& items) {
+    const std::uint32_t tokens = Load(items).tokens;
+    if (tokens == 1) return launch<PackedKernel<1, true>>(items, PackedKernel<1, true>::tiles);
+    if (tokens == 2) return launch<PackedKernel<2, true>>(items, PackedKernel<2, true>::tiles);
+    if (tokens <= 4) return launch<PackedKernel<4, true>>(items, PackedKernel<4, true>::tiles);
+    launch<PackedKernel<8, true>>(items, PackedKernel<8, true>::tiles);
+  }
+  void cut_up_packed_anywhere(ProductItems& items) {
+    launch<PackedKernel<4, false>>(items, PackedKernel<4, false>::tiles);
   }
 
  private:
@@ -122,12 +172,31 @@ class ProductLaunches {
       case ProductKind::kF32:
         return run_rows<WordFormat<DType::kF32>>(items);
       case ProductKind::kAnyWords:
-        return Load(items).tokens == 1 ? launch<AnyWordFormat, 1, 2, 1>(items)
-                                       : launch<AnyWordFormat, 1, 2, 4>(items);
+        return run_anywhere<AnyWordFormat>(items);
       case ProductKind::kPacked:
         return run_packed(items);
       case ProductKind::kPackedAnywhere:
-        return launch<PackedKernel<4, false>>(items, PackedKernel<4, false>::tiles);
+        return run_packed_anywhere(items);
+      case ProductKind::kQ80:
+        return run_rows<BlockFormat<Q80Row, true>>(items);
+      case ProductKind::kQ4K:
+        return run_rows<BlockFormat<Q4KRow, true>>(items);
+      case ProductKind::kQ6K:
+        return run_rows<BlockFormat<Q6KRow, true>>(items);
+      case ProductKind::kMxfp4:
+        return run_rows<BlockFormat<Mxfp4Row, true>>(items);
+      case ProductKind::kMxfp4Pair:
+        return run_rows<BlockFormat<Mxfp4PairRow, true>>(items);
+      case ProductKind::kQ80Anywhere:
+        return run_anywhere<BlockFormat<Q80Row, false>>(items);
+      case ProductKind::kQ4KAnywhere:
+        return run_anywhere<BlockFormat<Q4KRow, false>>(items);
+      case ProductKind::kQ6KAnywhere:
+        return run_anywhere<BlockFormat<Q6KRow, false>>(items);
+      case ProductKind::kMxfp4Anywhere:
+        return run_anywhere<BlockFormat<Mxfp4Row, false>>(items);
+      case ProductKind::kMxfp4PairAnywhere:
+        return run_anywhere<BlockFormat<Mxfp4PairRow, false>>(items);
     }
   }
 

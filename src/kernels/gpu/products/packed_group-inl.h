@@ -184,67 +184,94 @@ class PackedGroupReader {
     return warp_.count(Word(ballot) & ((Word(1) << warp_.lane()) - Word(1)));
   }
 
-  // Decodes the next 256 codes of tier 2: a lane has bytes `lane` and 32 + `lane` of their columns.
+  // Codes of a list in columns, as many bytes for each lane in two halves: byte 32h + lane of m.
+  struct Column {
+    std::uint32_t n, m;
+    Word bits[2];  // of this lane's bytes
+  };
+  // Code s·m + 32h + lane of a list; which of them there are.
+  SLUICE_GPU Word index_of(const Column& column, std::uint32_t s, std::uint32_t h) const {
+    return Word(s * column.m + 32 * h) + warp_.lane();
+  }
+  SLUICE_GPU Mask is_there(const Column& column, std::uint32_t s, std::uint32_t h) const {
+    return warp_.lane() + Word(32 * h) < Word(column.m) && index_of(column, s, h) < Word(column.n);
+  }
+  static SLUICE_GPU Word code_of_tier2(const Column& column, std::uint32_t s, std::uint32_t h) {
+    return column.bits[h] >> Word(2 * s) & Word(3);
+  }
+  // The bits are those of three bytes, one of each line.
+  static SLUICE_GPU Word code_of_tier3(const Column& column, std::uint32_t s, std::uint32_t h) {
+    const Word bits = column.bits[h];
+    if (s < 6) return bits >> Word(s / 2 * 8 + s % 2 * 3) & Word(7);
+    return (bits >> Word(s == 6 ? 6 : 14) & Word(3)) | (bits >> Word(16 + s) & Word(1)) << Word(2);
+  }
+
+  // Decodes the next 256 codes of tier 2.
   SLUICE_GPU bool make2() {
-    const std::uint32_t first = made2_, n = lists_.codes2 - first < 256 ? lists_.codes2 - first : 256,
-                        m = (n + 3) / 4;
+    Column column;
+    const std::uint32_t first = made2_;
+    column.n = lists_.codes2 - first < 256 ? lists_.codes2 - first : 256;
+    column.m = (column.n + 3) / 4;
     warp_.sync();  // what is overwritten has been read
-    Word bytes[2];
     SLUICE_GPU_UNROLL
     for (std::uint32_t h = 0; h < 2; ++h) {
       const Word j = warp_.lane() + Word(32 * h);
-      bytes[h] = warp_.load_byte_if(j < Word(m), lists_.tier2 + first / 4, j, Word(0));
+      column.bits[h] = warp_.load_byte_if(j < Word(column.m), lists_.tier2 + first / 4, j, Word(0));
     }
-    std::uint32_t escapes[8], all = 0;
-    SLUICE_GPU_UNROLL
-    for (std::uint32_t k = 0; k < 8; ++k) {
-      const Word j = warp_.lane() + Word(32 * (k % 2)), i = Word(k / 2 * m) + j;
-      const Word code = bytes[k % 2] >> Word(k / 2 * 2) & Word(3);
-      escapes[k] = warp_.ballot(j < Word(m) && i < Word(n) && code == Word(3));
-      all += warp_.ones(escapes[k]);
+    std::uint32_t all = 0;
+    SLUICE_GPU_LOOP
+    for (std::uint32_t s = 0; s < 4; ++s) {
+      SLUICE_GPU_UNROLL
+      for (std::uint32_t h = 0; h < 2; ++h)
+        all += warp_.ones(warp_.ballot(is_there(column, s, h) && code_of_tier2(column, s, h) == Word(3)));
     }
     if (all > lists_.codes3 - used3_) return false;
     while (made3_ < used3_ + all)
       if (!make3()) return false;
-    SLUICE_GPU_UNROLL
-    for (std::uint32_t k = 0; k < 8; ++k) {
-      const Word j = warp_.lane() + Word(32 * (k % 2)), i = Word(k / 2 * m) + j;
-      const auto there = j < Word(m) && i < Word(n);
-      const Word code = bytes[k % 2] >> Word(k / 2 * 2) & Word(3);
-      const auto escapes_here = there && code == Word(3);
-      const Word below = warp_.load_byte_if(escapes_here, ring3_bytes(),
-                                            (Word(used3_) + rank_in(escapes[k])) % Word(kRing), Word(0));
-      warp_.store_byte_if(there, ring2_bytes(), (Word(first) + i) % Word(kRing),
-                          warp_.select(escapes_here, below, warp_.permute(tier2_, Word(0), code)));
-      used3_ += warp_.ones(escapes[k]);
+    SLUICE_GPU_LOOP
+    for (std::uint32_t s = 0; s < 4; ++s) {
+      SLUICE_GPU_UNROLL
+      for (std::uint32_t h = 0; h < 2; ++h) {
+        const auto there = is_there(column, s, h);
+        const Word code = code_of_tier2(column, s, h);
+        const auto escapes_here = there && code == Word(3);
+        const std::uint32_t escapes = warp_.ballot(escapes_here);
+        const Word below = warp_.load_byte_if(escapes_here, ring3_bytes(),
+                                              (Word(used3_) + rank_in(escapes)) % Word(kRing), Word(0));
+        warp_.store_byte_if(there, ring2_bytes(), (Word(first) + index_of(column, s, h)) % Word(kRing),
+                            warp_.select(escapes_here, below, warp_.permute(tier2_, Word(0), code)));
+        used3_ += warp_.ones(escapes);
+      }
     }
-    made2_ += n;
+    made2_ += column.n;
     warp_.sync();
     return true;
   }
 
   // Decodes the next 512 codes of tier 3.
   SLUICE_GPU bool make3() {
-    const std::uint32_t first = made3_, n = lists_.codes3 - first < 512 ? lists_.codes3 - first : 512,
-                        m = (n + 7) / 8;
-    const std::byte* const a = lists_.tier3 + first / 8 * 3;
-    Word bytes[2][3];
+    Column column;
+    const std::uint32_t first = made3_;
+    column.n = lists_.codes3 - first < 512 ? lists_.codes3 - first : 512;
+    column.m = (column.n + 7) / 8;
+    const std::byte* const lines = lists_.tier3 + first / 8 * 3;
     SLUICE_GPU_UNROLL
     for (std::uint32_t h = 0; h < 2; ++h) {
       const Word j = warp_.lane() + Word(32 * h);
+      column.bits[h] = Word(0);
       SLUICE_GPU_UNROLL
       for (std::uint32_t line = 0; line < 3; ++line)
-        bytes[h][line] = warp_.load_byte_if(j < Word(m), a + line * m, j, Word(0));
+        column.bits[h] =
+            column.bits[h] | warp_.load_byte_if(j < Word(column.m), lines + line * column.m, j, Word(0))
+                                 << Word(8 * line);
     }
-    SLUICE_GPU_UNROLL
+    SLUICE_GPU_LOOP
     for (std::uint32_t k = 0; k < 16; ++k) {
-      const std::uint32_t s = k / 2;
-      const Word* const lines = bytes[k % 2];
-      const Word j = warp_.lane() + Word(32 * (k % 2)), i = Word(s * m) + j;
-      const auto there = j < Word(m) && i < Word(n);
-      const Word code = s < 6 ? lines[s / 2] >> Word(s % 2 * 3) & Word(7)
-                              : (lines[s - 6] >> Word(6) & Word(3)) | (lines[2] >> Word(s) & Word(1))
-                                                                          << Word(2);
+      const std::uint32_t s = k / 2, h = k % 2;
+      Column one = column;
+      if (h != 0) one.bits[0] = column.bits[1];
+      const auto there = is_there(column, s, h);
+      const Word code = code_of_tier3(one, s, 0);
       const auto literal = there && code == Word(7);
       const std::uint32_t literals = warp_.ballot(literal);
       Word exponent = warp_.permute(tier3_low_, tier3_high_, code);
@@ -257,9 +284,10 @@ class PackedGroupReader {
             exponent);
         used_literals_ += count;
       }
-      warp_.store_byte_if(there, ring3_bytes(), (Word(first) + i) % Word(kRing), exponent);
+      warp_.store_byte_if(there, ring3_bytes(), (Word(first) + index_of(column, s, h)) % Word(kRing),
+                          exponent);
     }
-    made3_ += n;
+    made3_ += column.n;
     warp_.sync();
     return true;
   }

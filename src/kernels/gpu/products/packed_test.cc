@@ -1,4 +1,4 @@
-// Damaged packed matrices in kernels of a GPU, run in lockstep. Oracle: the host's products.
+// Damaged packed matrices in kernels of a GPU. Oracle: the host's products.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,8 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "kernels/gpu/gpu_test_data.h"
-#include "kernels/gpu/lockstep_launcher.h"
+#include "kernels/gpu/gpu_test_units.h"
 #include "kernels/gpu/run_products-inl.h"
 #include "kernels/guarded_plane.h"
 #include "kernels/products/packed/packed_matmul.h"
@@ -57,17 +56,13 @@ class GuardedChunk {
     }
     return y;
   }
-  std::optional<std::vector<float>> in_lockstep(const std::byte* coded) const {
+  std::optional<std::vector<float>> on(TestUnit unit, const std::byte* coded) const {
     std::vector<float> y(shape_.rows);
     const std::vector<codec::PlaneChunk> chunks = table();
     const codec::MatrixRef matrix = weight(coded, chunks);
-    OpenGate gate;
-    const device::Access access(gate);
-    LockstepLauncher launcher;
-    run(launcher, access,
-        op::Matmul{.x = floats_of(x_), .weight = &matrix, .y = floats_of(y), .y_stride = y.size()});
     try {
-      launcher.finish(access);
+      run_on(unit,
+             op::Matmul{.x = floats_of(x_), .weight = &matrix, .y = floats_of(y), .y_stride = y.size()});
     } catch (const Error& error) {
       EXPECT_TRUE(is_damaged_weight(error)) << error.what();
       return {};
@@ -90,21 +85,24 @@ class GuardedChunk {
   std::vector<float> x_;
 };
 
-TEST(GpuPacked, SoundChunksAreReadWithinTheirBytes) {
+class GpuPacked : public OnUnits {};
+INSTANTIATE_TEST_SUITE_P(Units, GpuPacked, test_units(), unit_of_test);
+
+TEST_P(GpuPacked, SoundChunksAreReadWithinTheirBytes) {
   std::mt19937_64 random = test_random(11);
   for (int trial = 0; trial < 20; ++trial) {
     const GuardedChunk chunk(random, 1 + random() % 40, 64 + random() % 900);
     const auto expected = chunk.on_host();
     ASSERT_TRUE(expected.has_value());
     chunk.each_guard([&](const std::byte* coded) {
-      const auto found = chunk.in_lockstep(coded);
+      const auto found = chunk.on(GetParam(), coded);
       ASSERT_TRUE(found.has_value());
       ASSERT_TRUE(same_bits(*expected, *found));
     });
   }
 }
 
-TEST(GpuPacked, DamagedChunksAreReadWithinTheirBytesAndReported) {
+TEST_P(GpuPacked, DamagedChunksAreReadWithinTheirBytesAndReported) {
   std::mt19937_64 random = test_random(12);
   int reported = 0, refused = 0, harmless = 0;
   for (int trial = 0; trial < 1500; ++trial) {
@@ -125,7 +123,7 @@ TEST(GpuPacked, DamagedChunksAreReadWithinTheirBytesAndReported) {
       checked = false;  // the host's check of the whole chunk, which a warp does as far as its group goes
     }
     chunk.each_guard([&](const std::byte* coded) {
-      const auto found = chunk.in_lockstep(coded);
+      const auto found = chunk.on(GetParam(), coded);
       if (!checked) return;
       ASSERT_EQ(expected.has_value(), found.has_value());
       if (found) {
@@ -139,28 +137,28 @@ TEST(GpuPacked, DamagedChunksAreReadWithinTheirBytesAndReported) {
   EXPECT_GT(harmless, 100);
 }
 
-TEST(GpuPacked, AChunkCutShortIsReported) {
+TEST_P(GpuPacked, AChunkCutShortIsReported) {
   std::mt19937_64 random = test_random(13);
   for (int trial = 0; trial < 50; ++trial) {
     GuardedChunk chunk(random, 8 + random() % 20, 64 + random() % 300);
     chunk.coded().resize(random() % chunk.coded().size() / 64 * 64);
     if (chunk.coded().empty()) continue;
-    chunk.each_guard([&](const std::byte* coded) { EXPECT_FALSE(chunk.in_lockstep(coded).has_value()); });
+    chunk.each_guard([&](const std::byte* coded) { EXPECT_FALSE(chunk.on(GetParam(), coded).has_value()); });
   }
 }
 
-TEST(GpuPacked, ADamagedExpertIsReported) {
+TEST_P(GpuPacked, ADamagedExpertIsReported) {
   std::mt19937_64 random = test_random(14);
   const Packed damaged = damaged_matrix(random, 24, 200);
   const codec::MatrixRef matrix = damaged.weight();
   const std::vector<float> x(3 * arranged_floats(200), 1.0f), y(3 * 24);
-  OpenGate gate;
-  const device::Access access(gate);
-  LockstepLauncher launcher;
-  run(launcher, access,
-      op::Matmul{.x = floats_of(x), .tokens = 3, .weight = &matrix, .y = floats_of(y), .y_stride = 24});
-  EXPECT_THROW(launcher.finish(access), Error);
-  EXPECT_NO_THROW(launcher.finish(access));  // said once
+  const op::Matmul op{.x = floats_of(x), .tokens = 3, .weight = &matrix, .y = floats_of(y), .y_stride = 24};
+  EXPECT_THROW(run_on(GetParam(), op), Error);
+  const Packed sound = pack_matrix(random, 24, 200, false);
+  const codec::MatrixRef other = sound.weight();
+  op::Matmul next = op;
+  next.weight = &other;
+  EXPECT_NO_THROW(run_on(GetParam(), next));  // said once
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Kernels of products run in lockstep. Oracle: the host's kernels, scalar and of the widest instruction set.
+// Kernels of products. Oracle: the host's kernels, scalar and of the widest instruction set.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,8 +10,7 @@
 #include <vector>
 
 #include "kernels/gpu/gpu_formats.h"
-#include "kernels/gpu/gpu_test_data.h"
-#include "kernels/gpu/lockstep_launcher.h"
+#include "kernels/gpu/gpu_test_units.h"
 #include "kernels/gpu/run_products-inl.h"
 #include "kernels/ops/host_ops.h"
 #include "kernels/products/input_form.h"
@@ -47,21 +46,8 @@ std::vector<float> some_bias(std::mt19937_64& random, std::size_t rows) {
   return below(random, 2) == 0 ? std::vector<float>() : normal_floats(random, rows);
 }
 
-template <class Op>
-void run_in_lockstep(const Op& op) {
-  OpenGate gate;
-  const device::Access access(gate);
-  LockstepLauncher launcher;
-  run(launcher, access, op);
-  launcher.finish(access);
-}
-void run_mlps_in_lockstep(std::span<const op::Mlp> mlps) {
-  OpenGate gate;
-  const device::Access access(gate);
-  LockstepLauncher launcher;
-  run(launcher, access, mlps);
-  launcher.finish(access);
-}
+class GpuProducts : public OnUnits {};
+INSTANTIATE_TEST_SUITE_P(Units, GpuProducts, test_units(), unit_of_test);
 
 // Calls compute() on each of the host's sets that is an oracle.
 template <class Compute>
@@ -76,7 +62,7 @@ void for_each_oracle(const Compute& compute) {
 
 std::vector<float> unset(std::size_t count) { return std::vector<float>(count, -123.25f); }
 
-TEST(GpuProducts, MatmulHasTheHostsBits) {
+TEST_P(GpuProducts, MatmulHasTheHostsBits) {
   std::mt19937_64 random = test_random(1);
   for (const MatrixFormat* const format : formats()) {
     for (int trial = 0; trial < 60; ++trial) {
@@ -96,7 +82,7 @@ TEST(GpuProducts, MatmulHasTheHostsBits) {
                           .y = floats_of(y),
                           .y_stride = stride};
       };
-      run_in_lockstep(op(found));
+      run_on(GetParam(), op(found));
       for_each_oracle([&](HostOps& host) {
         host.run(op(expected));
         ASSERT_TRUE(same_bits(expected, found))
@@ -106,7 +92,7 @@ TEST(GpuProducts, MatmulHasTheHostsBits) {
   }
 }
 
-TEST(GpuProducts, LargeMatricesTakeEachWayOfCuttingThemUp) {
+TEST_P(GpuProducts, LargeMatricesTakeEachWayOfCuttingThemUp) {
   std::mt19937_64 random = test_random(2);
   struct Case {
     std::size_t rows, columns, tokens;
@@ -127,7 +113,7 @@ TEST(GpuProducts, LargeMatricesTakeEachWayOfCuttingThemUp) {
                           .y = floats_of(y),
                           .y_stride = each.rows};
       };
-      run_in_lockstep(op(found));
+      run_on(GetParam(), op(found));
       Context context;
       context.isa = best_isa();
       HostOps(context).run(op(expected));
@@ -136,7 +122,7 @@ TEST(GpuProducts, LargeMatricesTakeEachWayOfCuttingThemUp) {
   }
 }
 
-TEST(GpuProducts, TransposedHasTheHostsBits) {
+TEST_P(GpuProducts, TransposedHasTheHostsBits) {
   std::mt19937_64 random = test_random(3);
   for (const MatrixFormat* const format : formats()) {
     if (!gpu_multiplies_transposed(*format)) continue;
@@ -155,7 +141,7 @@ TEST(GpuProducts, TransposedHasTheHostsBits) {
                                     .y = floats_of(y),
                                     .y_stride = y_stride};
       };
-      run_in_lockstep(op(found));
+      run_on(GetParam(), op(found));
       for_each_oracle([&](HostOps& host) {
         host.run(op(expected));
         ASSERT_TRUE(same_bits(expected, found)) << format->name << " " << rows << " x " << columns;
@@ -164,7 +150,7 @@ TEST(GpuProducts, TransposedHasTheHostsBits) {
   }
 }
 
-TEST(GpuProducts, ArrangeAndProjectHaveTheHostsBits) {
+TEST_P(GpuProducts, ArrangeAndProjectHaveTheHostsBits) {
   std::mt19937_64 random = test_random(4);
   for (const MatrixFormat* const format : formats()) {
     for (int trial = 0; trial < 10; ++trial) {
@@ -184,25 +170,25 @@ TEST(GpuProducts, ArrangeAndProjectHaveTheHostsBits) {
                            .y = floats_of(y),
                            .y_stride = rows};
       };
-      run_in_lockstep(op(found, arranged));
+      run_on(GetParam(), op(found, arranged));
       for_each_oracle([&](HostOps& host) {
         host.run(op(expected, room));
         ASSERT_TRUE(same_bits(room, arranged)) << format->name << " " << columns << " columns";
         ASSERT_TRUE(same_bits(expected, found)) << format->name << " " << rows << " x " << columns;
       });
       std::vector<float> again = unset(arranged.size());
-      run_in_lockstep(op::Arrange{.form = *format->input,
-                                  .x = floats_of(x),
-                                  .tokens = tokens,
-                                  .columns = columns,
-                                  .x_stride = x_stride,
-                                  .arranged = floats_of(again)});
+      run_on(GetParam(), op::Arrange{.form = *format->input,
+                                     .x = floats_of(x),
+                                     .tokens = tokens,
+                                     .columns = columns,
+                                     .x_stride = x_stride,
+                                     .arranged = floats_of(again)});
       ASSERT_TRUE(same_bits(room, again));
     }
   }
 }
 
-TEST(GpuProducts, VectorsHaveTheHostsBits) {
+TEST_P(GpuProducts, VectorsHaveTheHostsBits) {
   std::mt19937_64 random = test_random(5);
   const std::vector<const MatrixFormat*> all = formats();
   for (int trial = 0; trial < 60; ++trial) {
@@ -225,7 +211,7 @@ TEST(GpuProducts, VectorsHaveTheHostsBits) {
         all_three.products[i] = {floats_of(x[i]), &weights[i].ref(), floats_of(y[i]), vector_of(bias[i])};
       return all_three;
     };
-    run_in_lockstep(op(found));
+    run_on(GetParam(), op(found));
     for_each_oracle([&](HostOps& host) {
       host.run(op(expected));
       for (std::size_t i = 0; i < 3; ++i) ASSERT_TRUE(same_bits(expected[i], found[i])) << i;
@@ -304,7 +290,7 @@ std::unique_ptr<TestMlp> some_mlp(std::mt19937_64& random, std::size_t tokens, b
                 some_columns(random, *some.down, 150), tokens);
 }
 
-TEST(GpuProducts, MlpsHaveTheHostsBits) {
+TEST_P(GpuProducts, MlpsHaveTheHostsBits) {
   std::mt19937_64 random = test_random(6);
   for (int trial = 0; trial < 80; ++trial) {
     const std::size_t count = trial == 0 ? 2 * kProductItems + 5 : 1 + below(random, 5);
@@ -314,7 +300,7 @@ TEST(GpuProducts, MlpsHaveTheHostsBits) {
       mlps.push_back(some_mlp(random, one_token ? 1 : 1 + below(random, 20), below(random, 4) != 0));
     std::vector<op::Mlp> ops;
     for (const auto& mlp : mlps) ops.push_back(mlp->with_rooms());
-    run_mlps_in_lockstep(ops);
+    run_on(GetParam(), std::span<const op::Mlp>(ops));
     for (const auto& mlp : mlps) {
       const std::vector<float> found = mlp->out;
       for_each_oracle([&](HostOps& host) {
@@ -328,7 +314,7 @@ TEST(GpuProducts, MlpsHaveTheHostsBits) {
   }
 }
 
-TEST(GpuProducts, WideMlpsTakeEachWayOfCuttingThemUp) {
+TEST_P(GpuProducts, WideMlpsTakeEachWayOfCuttingThemUp) {
   std::mt19937_64 random = test_random(8);
   for (const MatrixFormat* const format : formats()) {
     for (const std::size_t width : {std::size_t{8704}, std::size_t{4352}}) {
@@ -336,7 +322,7 @@ TEST(GpuProducts, WideMlpsTakeEachWayOfCuttingThemUp) {
       const std::unique_ptr<TestMlp> mlp =
           mlp_of(random, {format, format, &codec::kFormatBf16}, GatingForm::kSilu, d, width, 1);
       const op::Mlp op = mlp->with_rooms();
-      run_mlps_in_lockstep({&op, 1});
+      run_on(GetParam(), std::span<const op::Mlp>(&op, 1));
       const std::vector<float> found = mlp->out;
       Context context;
       context.isa = best_isa();
@@ -346,11 +332,11 @@ TEST(GpuProducts, WideMlpsTakeEachWayOfCuttingThemUp) {
   }
 }
 
-TEST(GpuProducts, NothingIsDoneForNoTokens) {
+TEST_P(GpuProducts, NothingIsDoneForNoTokens) {
   std::mt19937_64 random = test_random(7);
   const TestMatrix weight(random, codec::kFormatBf16, 3, 5, false);
   const std::vector<float> y = unset(3);
-  run_in_lockstep(op::Matmul{.x = floats_of(y), .tokens = 0, .weight = &weight.ref(), .y = floats_of(y)});
+  run_on(GetParam(), op::Matmul{.x = floats_of(y), .tokens = 0, .weight = &weight.ref(), .y = floats_of(y)});
   EXPECT_TRUE(same_bits(unset(3), y));
 }
 

@@ -108,9 +108,10 @@ class AnyWordRow {
   Word row_, column_;
 };
 
-// Formats of ProductKernel.
+// Formats of ProductKernel. kWide: many rows fit the registers of a warp, as a unit of a row is small.
 template <DType kType>
 struct WordFormat {
+  static constexpr bool kWide = true;
   template <class Warp, int L>
   using Row = WordRow<kType, Warp, L>;
 };

@@ -1,0 +1,11 @@
+#include "kernels/gpu/cuda/cuda_products.h"
+
+namespace sluice::kernels::gpu {
+
+template <>
+template <>
+void CudaProducts::run_rows<BlockFormat<Q80Row, true>>(ProductItems& items) {
+  cut_up<BlockFormat<Q80Row, true>>(items);
+}
+
+}  // namespace sluice::kernels::gpu
