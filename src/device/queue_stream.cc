@@ -156,8 +156,11 @@ std::optional<Error> QueueStream::error() const {
 }
 
 void QueueStream::set_error(const Error& error) {
-  const std::lock_guard lock(wake_->mutex);
-  if (!error_) error_ = error;
+  {
+    const std::lock_guard lock(wake_->mutex);
+    if (!error_) error_ = error;
+  }
+  wake_->changed.notify_all();  // it may sleep for an event that is now skipped
 }
 
 }  // namespace sluice::device

@@ -27,24 +27,33 @@ void CudaCalls::open() {
   check(api_.use(index_), "the GPU cannot be used");
 }
 
+void CudaCalls::admit_this_thread() {
+  const CudaCode code = api_.use(index_);
+  if (code != 0) lose(api_.text(code));
+}
+
+void CudaCalls::lose(const std::string& why) {
+  api_.last_error();
+  health_.lose(Error(ErrorKind::kIo, "the device does not answer any more")
+                   .in(name_)
+                   .found(why)
+                   .fix("start again; the log of the system may say what happened to the GPU"));
+}
+
 Error CudaCalls::error(CudaCode code, std::string_view what) {
   const std::string text = api_.text(code);
   api_.last_error();  // so that a later call does not find it
   if (std::optional<Error> lost = health_.lost()) return *lost;
   Bytes free = 0, total = 0;
   if (api_.memory(free, total) == 0) return Error(ErrorKind::kIo, what).in(name_).found(text);
-  health_.lose(Error(ErrorKind::kIo, "the device does not answer any more")
-                   .in(name_)
-                   .found(text)
-                   .fix("start again; the log of the system may say what happened to the GPU"));
+  lose(text);
   return *health_.lost();
 }
 
 void CudaCalls::drain(CudaQueue queue) {
   const CudaCode code = api_.drain(queue);
   if (code == 0) return;
-  const Error failed = error(code, "the GPU does not say when its work is over");
-  health_.lose(failed);
+  if (!health_.is_lost()) lose(api_.text(code));
 }
 
 CudaApi& cuda_api_or(CudaApi* given) {

@@ -22,6 +22,7 @@ class CudaCalls {
   void open();  // find(), and has this thread use the GPU
   // What follows on this thread is for the GPU. False if CUDA refuses.
   bool use() { return api_.use(index_) == 0; }
+  void admit_this_thread();  // use(), of a thread without which the device is lost
   // `what` could not be done, as the code says; after a call that failed. Asks the GPU something simple: if
   // that fails, too, it is lost, and the Error says so.
   Error error(CudaCode code, std::string_view what);
@@ -32,6 +33,8 @@ class CudaCalls {
   void drain(CudaQueue queue);
 
  private:
+  void lose(const std::string& why);
+
   CudaApi& api_;
   const int index_;
   Health& health_;

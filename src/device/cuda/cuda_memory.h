@@ -23,7 +23,7 @@ class CudaMemory final : public RangeMemory, public Space, public Gate {
 
   const Space& space() const override { return *this; }
   std::string_view name() const override { return "cuda"; }
-  void admit_this_thread() override { calls_.use(); }
+  void admit_this_thread() override { calls_.admit_this_thread(); }
   void dismiss_this_thread() override {}
 
  private:
