@@ -38,7 +38,7 @@ Engine::Impl::Impl(const store::Checkpoint& checkpoint, const model::Model& mode
     : checkpoint_(checkpoint),
       model_(model),
       plan_(std::move(plan)),
-      hooks_(std::move(hooks)),
+      hooks_(hooks),
       pool_(plan_.threads != 0 ? plan_.threads : usable_cpus()),
       kernels_(make_kernels(pool_, plan_, &isa_warning_)),
       logit_rows_(logit_rows),

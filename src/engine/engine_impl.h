@@ -49,7 +49,7 @@ namespace sluice::engine {
 class Engine::Impl {
  public:
   Impl(const store::Checkpoint& checkpoint, const model::Model& model, EnginePlan plan,
-       std::size_t logit_rows, EngineHooks hooks);
+       std::size_t logit_rows, const EngineHooks& hooks);
 
   const store::Checkpoint& checkpoint() const { return checkpoint_; }
   const model::Model& model() const { return model_; }
