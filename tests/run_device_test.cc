@@ -122,6 +122,42 @@ TEST_F(RunDevice, TheDensePartThereTakesLittleOfTheHost) {
   }
 }
 
+// What is missing is said where a GPU is asked for by name; `auto` does without it, and so says nothing.
+TEST_F(RunDevice, AGpuThatIsNotThereIsOneClearError) {
+  const Json gpus = run_json("version --json");
+  const std::string request = "run " + kModel + " -p Once -n 4 --temp 0 --math f32 --memory " + memory(48);
+  const Outcome host = run(request + " --device none"), found = run(request);
+  ASSERT_EQ(host.code, 0) << host.err;
+  EXPECT_EQ(found.out, host.out);
+  const Outcome wrong = run(request + " --device cuda:255");
+  EXPECT_EQ(wrong.code, 1);
+  EXPECT_EQ(wrong.err.find("sluice: --device: "), 0u) << wrong.err;
+  for (const char* const word : {"; expected ", ", found "})
+    EXPECT_NE(wrong.err.find(word), std::string::npos) << wrong.err;
+  if (!gpus.at("gpus").empty()) GTEST_SKIP() << "there is a GPU";
+  EXPECT_NE(gpus.at("gpu_lack"), "");
+  EXPECT_EQ(run(request + " --device cuda").code, 1);
+  EXPECT_EQ(found.err.find("device  "), std::string::npos) << found.err;
+  const Outcome memory_alone = run(request + " --device-memory 8MiB");
+  EXPECT_EQ(memory_alone.code, 2);
+  EXPECT_NE(
+      memory_alone.err.find("--device-memory: there is no device; expected --device beside it, found none: " +
+                            gpus.at("gpu_lack").get<std::string>()),
+      std::string::npos)
+      << memory_alone.err;
+}
+
+TEST_F(RunDevice, MathThatIsToComeIsRefused) {
+  const std::string request =
+      "run " + kModel + " -p Once -n 4 --temp 0" + kUnpaced + " --memory " + memory(48);
+  EXPECT_EQ(run(request + " --device-math same").code, 0);
+  const Outcome fast = run(request + " --device-math fast");
+  EXPECT_EQ(fast.code, 1);
+  EXPECT_NE(fast.err.find("--device-math: "), std::string::npos) << fast.err;
+  EXPECT_NE(fast.err.find("expected same, found fast"), std::string::npos) << fast.err;
+  EXPECT_EQ(run(request + " --device-math quick").code, 2);
+}
+
 // What such a device takes says nothing about this program.
 TEST_F(RunDevice, CommandsWithoutATableNameTheDevice) {
   const std::string device = kUnpaced + ",dilate=3 --memory " + memory(48), eval = "eval " + kModel + device,

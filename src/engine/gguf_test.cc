@@ -17,7 +17,10 @@
 #include "base/error_of.h"
 #include "base/files/scratch_directory.h"
 #include "base/machine/thread_pool.h"
+#include "engine/device_budget.h"
 #include "engine/engine.h"
+#include "engine/engine_device.h"
+#include "engine/engine_hooks.h"
 #include "engine/plan/memory_plan.h"
 #include "engine/run_report.h"
 #include "fetch/memory/expert_store.h"
@@ -286,6 +289,72 @@ TEST_F(QuantisedGguf, ActivationsInCodesHaveTheSameBitsOnADevice) {
       options.chunk = chunk;
       EXPECT_TRUE(same_bits(run(path, options).logits, host.logits)) << chunk;
     }
+  }
+}
+
+// A GPU computes what it has kernels for, and the host the rest.
+TEST_F(QuantisedGguf, WhatAGpuHasNoKernelsForStaysOnTheHost) {
+  EngineHooks hooks;  // a GPU whose operations are the host's
+  hooks.devices.facts = [](const device::DeviceSpec&, const device::LoadKernels&) {
+    return device::DeviceFacts{"Fake GPU, compute 9.0", kMiB, kGiB};
+  };
+  hooks.devices.make = [](const device::DeviceSpec&, device::DeviceOptions made) {
+    return device::make_device(
+        device::parse_device_spec("emulated:link=inf,compute=inf,latency=0us", "the device"),
+        std::move(made));
+  };
+  const std::string path = scratch_.path() + "/parts.gguf";
+  struct Case {
+    std::string_view experts, dense;
+    DenseOn dense_on;
+    bool there, experts_there;
+  };
+  for (const Case& one :
+       {Case{"Q4_K", "Q6_K", DenseOn::kAuto, true, true}, Case{"Q5_K", "Q8_0", DenseOn::kAuto, true, false},
+        Case{"MXFP4", "Q5_K", DenseOn::kAuto, false, true},
+        Case{"Q4_K", "IQ4_XS", DenseOn::kHost, false, true},
+        Case{"Q2_K", "Q3_K", DenseOn::kAuto, false, false}}) {
+    SCOPED_TRACE(std::string(one.experts) + ", dense " + std::string(one.dense));
+    GgufModel gguf(directory_);
+    gguf.quantise(
+        [&](const std::string& name) {
+          if (name.find("_exps") != std::string::npos) return one.experts;
+          return name.find("attn_q.") != std::string::npos ? one.dense : std::string_view();
+        },
+        5);
+    gguf.write(path);
+    const auto checkpoint = store::open_checkpoint(path);
+    const model::Model model = model::describe_model(*checkpoint);
+    EngineOptions options = small_options();
+    options.device = "cuda";
+    options.math = Math::kF32;
+    options.dense_on = one.dense_on;
+    options.device_memory = 64 * kMiB;
+    options.placement = "device";
+    Engine engine(*checkpoint, model, resolve(options, *checkpoint, model), 4, hooks);
+    const RunReport report = engine.report();
+    EXPECT_EQ(report.device->has_dense(), one.there);
+    EXPECT_EQ(report.dense_place.why.find("no kernels for dense") != std::string::npos,
+              one.dense_on == DenseOn::kAuto && !one.there)
+        << report.dense_place.why;
+    EXPECT_EQ(report.device->takes_none(), !one.experts_there);
+    EXPECT_EQ(report.plan.device->experts_lack.empty(), one.experts_there)
+        << report.plan.device->experts_lack;
+    std::vector<float> logits;
+    const auto sequence = engine.new_sequence();
+    engine.prefill(*sequence, kTokens,
+                   {[](std::size_t) { return true; },
+                    [&](std::size_t, std::span<const float> row) {
+                      logits.insert(logits.end(), row.begin(), row.end());
+                    }});
+    EngineOptions alone = small_options();
+    alone.math = Math::kF32;
+    EXPECT_TRUE(same_bits(logits, run(path, alone).logits));
+    if (one.there || one.dense_on == DenseOn::kHost) continue;
+    options.dense_on = DenseOn::kDevice;
+    EXPECT_THAT(sluice::testing::error_of(
+                    [&] { Engine(*checkpoint, model, resolve(options, *checkpoint, model), 4, hooks); }),
+                HasSubstr("--dense-on: the device has no kernels for the dense weights"));
   }
 }
 

@@ -11,6 +11,7 @@
 #include <new>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -20,10 +21,13 @@
 #include "base/machine/cpu.h"
 #include "base/machine/system_memory.h"
 #include "base/machine/thread_pool.h"
+#include "base/rate.h"
 #include "base/setting.h"
 #include "base/shown_text.h"
 #include "base/wrapped_text.h"
 #include "command.h"
+#include "device/choice/make_device.h"
+#include "device/cuda/cuda_facts.h"
 #include "device/gpu_info.h"
 #include "engine/plan/memory_plan.h"
 #include "engine/plan/profile.h"
@@ -186,14 +190,67 @@ Finding check_io_uring(const ProbeFile& probe) {
   }
 }
 
-Finding check_gpus() {
-  std::string text;
-  for (const device::GpuInfo& gpu : device::list_gpus()) {
-    text += fmt::format("{}{} ({}, compute {}.{})", text.empty() ? "" : ", ", gpu.name,
-                        format_bytes(gpu.memory), gpu.compute_major, gpu.compute_minor);
+// A GPU, and what was found by using it.
+struct FoundGpu {
+  device::GpuInfo info;
+  std::optional<Bytes> free;
+  std::optional<device::CudaLinkRates> link;
+  std::string failure;  // it could not be used
+};
+
+std::vector<FoundGpu> find_gpus() {
+  std::vector<FoundGpu> gpus;
+  for (const device::GpuInfo& info : device::list_gpus()) {
+    const int index = static_cast<int>(gpus.size());
+    FoundGpu& gpu = gpus.emplace_back(FoundGpu{info, info.free, {}, ""});
+    try {
+      gpu.free = device::cuda_facts({.index = index}).free;
+      gpu.link = device::measure_cuda_link(index);
+    } catch (const Error& error) {
+      gpu.failure = error.what();
+    }
   }
-  if (text.empty()) text = "none";
-  return {"gpu", true, fmt::format("{} ({})", text, device::gpu_runtime()), ""};
+  return gpus;
+}
+
+std::vector<Finding> check_gpus(const std::vector<FoundGpu>& gpus) {
+  if (gpus.empty()) {
+    const std::string lack(device::gpu_lack_text(device::gpu_lack())), runtime = device::gpu_runtime();
+    return {
+        {"gpu", true, lack == runtime ? "none: " + lack : fmt::format("none: {} ({})", lack, runtime), ""}};
+  }
+  std::vector<Finding> findings;
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    const FoundGpu& gpu = gpus[i];
+    Finding finding{i == 0 ? "gpu" : fmt::format("gpu {}", i), gpu.failure.empty(), "", ""};
+    finding.text = fmt::format(
+        "{}, {}{}", device::hardware_text(gpu.info.name, gpu.info.compute_major, gpu.info.compute_minor),
+        gpu.free ? format_bytes(*gpu.free) + " free of " : "", format_bytes(gpu.info.memory));
+    if (gpu.link)
+      finding.text += fmt::format("; link {} there and {} back, of page-locked memory",
+                                  format_rate(gpu.link->to_device), format_rate(gpu.link->from_device));
+    finding.text += fmt::format(" ({})", device::gpu_runtime());
+    if (!gpu.failure.empty()) {
+      finding.text += "; " + gpu.failure;
+      finding.fix = "see whether nvidia-smi shows it, and end what else uses it";
+    }
+    findings.push_back(std::move(finding));
+  }
+  return findings;
+}
+
+Json gpus_json(const std::vector<FoundGpu>& gpus) {
+  Json list = Json::array();
+  for (const FoundGpu& gpu : gpus)
+    list.push_back(
+        {{"name", gpu.info.name},
+         {"compute_capability", fmt::format("{}.{}", gpu.info.compute_major, gpu.info.compute_minor)},
+         {"memory", gpu.info.memory},
+         {"free", gpu.free ? Json(*gpu.free) : Json()},
+         {"link", gpu.link ? Json{{"to_device_bytes_per_s", gpu.link->to_device},
+                                  {"from_device_bytes_per_s", gpu.link->from_device}}
+                           : Json()}});
+  return list;
 }
 
 // The device that a profile was measured with.
@@ -218,7 +275,7 @@ Finding check_device(const std::string& path) {
 // ---- Report
 
 void print_json(const std::vector<Finding>& findings, const MemoryLimits& limits,
-                const std::optional<Bytes>& alignment) {
+                const std::optional<Bytes>& alignment, const std::vector<FoundGpu>& gpus) {
   Json json = {{"default_budget", engine::default_budget()},
                {"memory",
                 {{"total", limits.machine_total},
@@ -228,6 +285,7 @@ void print_json(const std::vector<Finding>& findings, const MemoryLimits& limits
                {"isa", isa_name(best_isa())}};
   json["memory"]["cgroup_limit"] = limits.cgroup_limit ? Json(*limits.cgroup_limit) : Json();
   json["direct_alignment"] = alignment ? Json(*alignment) : Json();
+  json["gpus"] = gpus_json(gpus);
   json["checks"] = Json::array();
   for (const Finding& finding : findings) {
     json["checks"].push_back(
@@ -269,10 +327,11 @@ void doctor(const std::string& directory, const std::string& profile, const Comm
   findings.push_back(check_swap(limits));
   findings.push_back(check_io_uring(probe));
   findings.push_back(check_direct_reads(directory, probe, alignment));
-  findings.push_back(check_gpus());
+  const std::vector<FoundGpu> gpus = find_gpus();
+  for (Finding& finding : check_gpus(gpus)) findings.push_back(std::move(finding));
   if (!profile.empty()) findings.push_back(check_device(profile));
   if (common.json) {
-    print_json(findings, limits, alignment);
+    print_json(findings, limits, alignment, gpus);
   } else {
     print_lines(findings, common.quiet);
   }

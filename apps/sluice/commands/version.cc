@@ -73,8 +73,10 @@ Json version_json() {
     json["gpus"].push_back(
         {{"name", gpu.name},
          {"memory", gpu.memory},
+         {"free", gpu.free ? Json(*gpu.free) : Json()},
          {"compute_capability", fmt::format("{}.{}", gpu.compute_major, gpu.compute_minor)}});
   }
+  json["gpu_lack"] = device::gpu_lack_text(device::gpu_lack());
   return json;
 }
 
@@ -86,11 +88,13 @@ void print_version(const Json& json) {
   std::string isas;
   for (const Json& isa : json["isa"]["available"]) isas += isa.get<std::string>() + " ";
   std::string gpus;
-  for (const Json& gpu : json["gpus"]) {
-    gpus +=
-        fmt::format("{}{} ({}, compute {})", gpus.empty() ? "" : ", ", gpu["name"].get<std::string>(),
-                    format_bytes(gpu["memory"].get<Bytes>()), gpu["compute_capability"].get<std::string>());
-  }
+  for (const Json& gpu : json["gpus"])
+    gpus += fmt::format("{}{} ({}{}, compute {})", gpus.empty() ? "" : ", ", gpu["name"].get<std::string>(),
+                        format_bytes(gpu["memory"].get<Bytes>()),
+                        gpu["free"].is_null() ? "" : ", " + format_bytes(gpu["free"].get<Bytes>()) + " free",
+                        gpu["compute_capability"].get<std::string>());
+  const auto lack = json["gpu_lack"].get<std::string>(), runtime = json["gpu_runtime"].get<std::string>();
+  if (gpus.empty()) gpus = lack == runtime || lack.empty() ? "none" : "none, since there is " + lack;
   const std::size_t columns = terminal_columns(STDOUT_FILENO);
   const auto row = [&](std::string_view name, const std::string& text) {
     std::cout << report_row(name, text, columns);
@@ -100,7 +104,7 @@ void print_version(const Json& json) {
   row("libraries", libraries);
   row("CPU", json["cpu"]["model"].get<std::string>());
   row("instruction sets", fmt::format("{}(chosen: {})", isas, json["isa"]["chosen"].get<std::string>()));
-  row("GPUs", fmt::format("{} ({})", gpus.empty() ? "none" : gpus, json["gpu_runtime"].get<std::string>()));
+  row("GPUs", fmt::format("{} ({})", gpus, runtime));
 }
 
 }  // namespace

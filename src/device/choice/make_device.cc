@@ -13,13 +13,13 @@
 namespace sluice::device {
 namespace {
 
-std::string named(const GpuInfo& gpu) {
-  return fmt::format("{}, compute {}.{}", gpu.name, gpu.compute_major, gpu.compute_minor);
-}
-
 Error no_gpu(ErrorKind kind, std::string_view message) { return Error(kind, message).in(Setting::kDevice); }
 
 }  // namespace
+
+std::string hardware_text(std::string_view name, int compute_major, int compute_minor) {
+  return fmt::format("{}, compute {}.{}", name, compute_major, compute_minor);
+}
 
 void check_is_there(const CudaSpec& spec, GpuLack lack, std::span<const GpuInfo> gpus) {
   const std::string asked = fmt::format("a CUDA device {}", spec.index);
@@ -47,7 +47,8 @@ void check_is_there(const CudaSpec& spec, GpuLack lack, std::span<const GpuInfo>
   if (spec.index < gpus.size()) return;
   std::string there;
   for (std::size_t i = 0; i < gpus.size(); ++i)
-    there += fmt::format("{}cuda:{} ({})", i == 0 ? "" : ", ", i, named(gpus[i]));
+    there += fmt::format("{}cuda:{} ({})", i == 0 ? "" : ", ", i,
+                         hardware_text(gpus[i].name, gpus[i].compute_major, gpus[i].compute_minor));
   throw no_gpu(ErrorKind::kNotFound, "there is no such CUDA device")
       .expected(gpus.size() == 1 ? "cuda:0" : fmt::format("cuda:0 to cuda:{}", gpus.size() - 1))
       .found(fmt::format("cuda:{}", spec.index))
@@ -59,23 +60,26 @@ DeviceFacts device_facts(const DeviceSpec& spec, const LoadKernels& load) {
   if (gpu == nullptr) return {};
   check_is_there(*gpu, gpu_lack(), list_gpus());
   const CudaFacts facts = cuda_facts({.index = static_cast<int>(gpu->index), .load_kernels = load});
-  return {.hardware = fmt::format("{}, compute {}.{}", facts.name, facts.compute_major, facts.compute_minor),
+  return {.hardware = hardware_text(facts.name, facts.compute_major, facts.compute_minor),
           .context = facts.context,
-          .free = facts.free + facts.context};
+          .free = facts.context + facts.free};
 }
 
 std::unique_ptr<Device> make_device(const DeviceSpec& spec, DeviceOptions options) {
-  if (const CudaSpec* const gpu = spec.cuda())
-    return make_cuda_device({.index = static_cast<int>(gpu->index),
-                             .memory = options.memory,
-                             .link_bytes_per_s = gpu->link_bytes_per_s,
-                             .host = options.host,
-                             .fault = std::move(options.fault)});
-  return make_emulated_device({.spec = *spec.emulated(),
-                               .memory = options.memory,
-                               .guard = {},
-                               .clock = nullptr,
-                               .fault = std::move(options.fault)});
+  if (const CudaSpec* const gpu = spec.cuda()) {
+    CudaOptions cuda;
+    cuda.index = static_cast<int>(gpu->index);
+    cuda.memory = options.memory;
+    cuda.link_bytes_per_s = gpu->link_bytes_per_s;
+    cuda.host = options.host;
+    cuda.fault = std::move(options.fault);
+    return make_cuda_device(std::move(cuda));
+  }
+  EmulatedOptions emulated;
+  emulated.spec = *spec.emulated();
+  emulated.memory = options.memory;
+  emulated.fault = std::move(options.fault);
+  return make_emulated_device(std::move(emulated));
 }
 
 FoundDevice find_device() {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "base/bytes.h"
 #include "device/access.h"
@@ -58,6 +59,9 @@ struct FoundDevice {
   std::string why = {};  // there is none: "built without CUDA"
 };
 FoundDevice find_device();
+
+// "NVIDIA H200, compute 9.0".
+std::string hardware_text(std::string_view name, int compute_major, int compute_minor);
 
 // Error(kUnsupported), (kNotFound): the GPU cannot be used on a machine that lacks so much and has these.
 void check_is_there(const CudaSpec& spec, GpuLack lack, std::span<const GpuInfo> gpus);

@@ -1,0 +1,225 @@
+// An engine with a GPU, of which everything but the hardware is real: calls of CUDA are played, and its kernels
+// run in lockstep on this CPU.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <exception>
+#include <filesystem>
+#include <functional>
+#include <future>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/error_of.h"
+#include "base/json/json.h"
+#include "device/cuda/cuda_device.h"
+#include "device/cuda/fake_cuda.h"
+#include "engine/device_budget.h"
+#include "engine/engine.h"
+#include "engine/engine_device.h"
+#include "engine/engine_hooks.h"
+#include "engine/run_report.h"
+#include "engine/shared_steps_testing.h"
+#include "kernels/gpu/gpu_kernels.h"
+#include "model/architecture.h"
+#include "model/golden_models.h"
+#include "store/source/open_checkpoint.h"
+
+namespace sluice::engine {
+namespace {
+
+namespace fs = std::filesystem;
+using device::testing::FakeCuda;
+using sluice::testing::error_of;
+using ::testing::HasSubstr;
+
+const fs::path kModels = sluice::testing::kGoldenModels, kGoldens = sluice::testing::kGoldens;
+
+// Operations take their turn in the GPU's queue, and are over when the call returns.
+class InTurn final : public kernels::UnitKernels {
+ public:
+  explicit InTurn(std::unique_ptr<kernels::UnitKernels> kernels) : kernels_(std::move(kernels)) {}
+  void run(const device::Access& access, const kernels::op::RmsNorm& op) override { wait(access, op); }
+  void run(const device::Access& access, const kernels::op::Arrange& op) override { wait(access, op); }
+  void run(const device::Access& access, const kernels::op::Matmul& op) override { wait(access, op); }
+  void run(const device::Access& access, const kernels::op::MatmulTransposed& op) override {
+    wait(access, op);
+  }
+  void run(const device::Access& access, const kernels::op::Project& op) override { wait(access, op); }
+  void run(const device::Access& access, const kernels::op::VectorMatmuls& op) override { wait(access, op); }
+  void run(const device::Access& access, std::span<const kernels::op::Mlp> mlps) override {
+    wait(access, mlps);
+  }
+  void run(const device::Access& access, const kernels::op::Rope& op) override { wait(access, op); }
+  void run(const device::Access& access, const kernels::op::StoreCache& op) override { wait(access, op); }
+  void run(const device::Access& access, const kernels::op::Attention& op) override { wait(access, op); }
+  void run(const device::Access& access, const kernels::op::Add& op) override { wait(access, op); }
+  void run(const device::Access& access, const kernels::op::AddToRows& op) override { wait(access, op); }
+  void run(const device::Access& access, const kernels::op::Scale& op) override { wait(access, op); }
+  void run(const device::Access& access, const kernels::op::Clamp& op) override { wait(access, op); }
+  void run(const device::Access& access, const kernels::op::Clear& op) override { wait(access, op); }
+  void run(const device::Access& access, const kernels::op::GateRows& op) override { wait(access, op); }
+  void run(const device::Access& access, const kernels::op::CopyRows& op) override { wait(access, op); }
+  void run(const device::Access& access, const kernels::op::GatherRows& op) override { wait(access, op); }
+  void run(const device::Access& access, const kernels::op::CopyCacheRows& op) override { wait(access, op); }
+  void run(const device::Access& access, const kernels::op::CombineRows& op) override { wait(access, op); }
+
+ private:
+  template <class Op>
+  void wait(const device::Access& access, const Op& op) {
+    std::promise<void> done;
+    FakeCuda::launch(access, [&] {
+      try {
+        kernels_->run(access, op);
+        done.set_value();
+      } catch (...) {
+        done.set_exception(std::current_exception());
+      }
+    });
+    done.get_future().get();
+  }
+
+  const std::unique_ptr<kernels::UnitKernels> kernels_;
+};
+
+class GpuEngineTest : public ::testing::TestWithParam<std::string> {
+ protected:
+  static constexpr Bytes kContext = 3 * kMiB;
+
+  GpuEngineTest()
+      : checkpoint_(store::open_checkpoint(kModels / GetParam())),
+        model_(model::describe_model(*checkpoint_)),
+        golden_(read_json_file(kGoldens / (GetParam() + ".golden") / "golden.json")) {}
+
+  EngineOptions options(const std::string& device = "cuda:0") const {
+    EngineOptions options = engine_options(2, Math::kF32);
+    options.device = device;
+    if (device == "none") return options;
+    options.device_slots = std::min(1u, model_.config.moe.experts);
+    options.placement = "device";
+    return options;
+  }
+  EngineHooks hooks() {
+    EngineHooks hooks;
+    hooks.devices.facts = [this](const device::DeviceSpec&, const device::LoadKernels&) {
+      if (fails_) throw Error(ErrorKind::kIo, "the GPU does not answer").in("cuda:0");
+      return device::DeviceFacts{"Fake GPU, compute 9.0", kContext, 2 * kGiB};
+    };
+    hooks.devices.make = [this](const device::DeviceSpec& spec, device::DeviceOptions options) {
+      arena_ = options.memory;
+      device::CudaOptions cuda;
+      cuda.index = static_cast<int>(spec.cuda()->index);
+      cuda.memory = options.memory;
+      cuda.host = options.host;
+      cuda.api = &cuda_;
+      return device::make_cuda_device(std::move(cuda));
+    };
+    hooks.kernels = [](device::Device&, const UnitParts&) {
+      return std::make_unique<InTurn>(kernels::make_lockstep_kernels());
+    };
+    return hooks;
+  }
+  std::unique_ptr<Engine> engine(const EngineOptions& options) {
+    return std::make_unique<Engine>(*checkpoint_, model_, resolve(options, *checkpoint_, model_), 2, hooks());
+  }
+  std::vector<float> logits(Engine& engine) const { return logits_of(engine, golden_, {.sequences = 2}); }
+
+  std::unique_ptr<store::Checkpoint> checkpoint_;
+  model::Model model_;
+  const Json golden_;
+  FakeCuda cuda_{512 * kMiB};
+  bool fails_ = false;
+  Bytes arena_ = 0;
+};
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && !a.empty() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+TEST_P(GpuEngineTest, LogitsAreThoseOfTheHost) {
+  const std::vector<float> host = logits(*engine(options("none")));
+  for (const DenseOn dense_on : {DenseOn::kHost, DenseOn::kDevice}) {
+    EngineOptions both = options();
+    both.dense_on = dense_on;
+    const std::unique_ptr<Engine> there = engine(both);
+    const RunReport report = there->report();
+    ASSERT_NE(report.device, nullptr);
+    EXPECT_EQ(report.device->has_dense(), dense_on == DenseOn::kDevice);
+    EXPECT_TRUE(same_bits(logits(*there), host));
+    EXPECT_GT(cuda_.locked(), 0u);  // what the host copies from
+  }
+  EXPECT_EQ(cuda_.left(), "");
+}
+
+TEST_P(GpuEngineTest, TheContextIsPartOfItsBudget) {
+  const std::unique_ptr<Engine> there = engine(options());
+  const EngineDevice& device = *there->report().device;
+  EXPECT_EQ(device.memory().context, kContext);
+  EXPECT_EQ(arena_ + kContext, device.memory().budget);
+  EXPECT_EQ(device.peak(), device.accountant().peak() + kContext);
+  EXPECT_LE(device.peak(), device.memory().budget);
+  EXPECT_THAT(device.name(), HasSubstr("cuda:0, Fake GPU, compute 9.0"));
+  EXPECT_TRUE(device.has_valid_times());
+  EXPECT_EQ(device.overrun_share(), 0);
+  const Profile& profile = there->report().profile.value();
+  EXPECT_EQ(profile.device.value().device, device.name());
+  EXPECT_TRUE(profile.device->computes_experts());
+}
+
+TEST_P(GpuEngineTest, AProfileOfAnotherGpuIsRefused) {
+  Profile profile = engine(options())->report().profile.value();
+  EngineOptions again = options();
+  again.profile = profile;
+  EXPECT_EQ(engine(again)->report().profile.value().device, profile.device);
+  profile.device->device = "cuda:0, Other GPU, compute 8.6";
+  again.profile = profile;
+  EXPECT_THAT(error_of([&] { engine(again); }), HasSubstr("measured with another device"));
+}
+
+TEST_P(GpuEngineTest, OneThatFailsAtTheStartIsAnErrorIfItWasNamed) {
+  fails_ = true;
+  EXPECT_THAT(error_of([&] { engine(options()); }), HasSubstr("the GPU does not answer"));
+  EngineOptions found = options();
+  found.device_slots.reset();
+  found.device_is_found = true;
+  const std::unique_ptr<Engine> alone = engine(found);
+  EXPECT_EQ(alone->report().device, nullptr);
+  EXPECT_THAT(alone->plan().no_device, HasSubstr("the GPU does not answer"));
+  EXPECT_TRUE(same_bits(logits(*alone), logits(*engine(options("none")))));
+}
+
+TEST_P(GpuEngineTest, ExpertsWithoutKernelsAreLeftToTheHost) {
+  ModelFacts facts = facts_of(*checkpoint_, model_);
+  facts.gpus_lack = "q5_k";
+  const std::vector<float> host = logits(*engine(options("none")));
+  EngineOptions both = options();
+  both.dense_on = DenseOn::kDevice;
+  Engine there(*checkpoint_, model_, resolve(both, facts), 2, hooks());
+  const RunReport report = there.report();
+  EXPECT_TRUE(report.device->takes_none());
+  EXPECT_EQ(report.device->memory().slots, 0u);
+  EXPECT_FALSE(report.profile.value().device.value().computes_experts());
+  EXPECT_TRUE(same_bits(logits(there), host));
+  EXPECT_EQ(report.device->copies().loads + report.device->copies().streamed, 0u);
+  const Json json = to_json(*report.profile->device);
+  EXPECT_EQ(device_profile_of(JsonObject(json, "device")), *report.profile->device);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, GpuEngineTest,
+                         ::testing::Values("qwen2_moe_a", "deepseek_v2_b", "gpt_oss_a"));
+
+TEST(UsualDeviceMemory, LeavesAMarginOfWhatIsFree) {
+  const auto usual = [](Bytes free) { return usual_device_memory({"GPU", 0, free}); };
+  EXPECT_EQ(usual(4 * kGiB), 4 * kGiB - 512 * kMiB);
+  EXPECT_EQ(usual(100 * kGiB), 95 * kGiB);
+  EXPECT_THAT(error_of([&] { usual(512 * kMiB); }), HasSubstr("--device-memory"));
+  EXPECT_GT(usual_device_memory({}), 0u);
+  EXPECT_LE(usual_device_memory({}), kGiB);
+}
+
+}  // namespace
+}  // namespace sluice::engine
