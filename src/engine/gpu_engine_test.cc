@@ -1,5 +1,5 @@
-// An engine with a GPU, of which everything but the hardware is real: calls of CUDA are played, and its kernels
-// run in lockstep on this CPU.
+// An engine with a GPU, of which everything but the hardware is real: calls of CUDA are played, and its
+// kernels run in lockstep on this CPU.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -185,6 +185,7 @@ TEST_P(GpuEngineTest, OneThatFailsAtTheStartIsAnErrorIfItWasNamed) {
   EXPECT_THAT(error_of([&] { engine(options()); }), HasSubstr("the GPU does not answer"));
   EngineOptions found = options();
   found.device_slots.reset();
+  found.placement = {};
   found.device_is_found = true;
   const std::unique_ptr<Engine> alone = engine(found);
   EXPECT_EQ(alone->report().device, nullptr);

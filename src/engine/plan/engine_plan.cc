@@ -232,7 +232,8 @@ EnginePlan without_device(EngineOptions options, const ModelFacts& facts, std::s
 
 // Nobody has asked for the device: what does not go with it goes before it.
 EnginePlan resolve_with_found(const EngineOptions& options, const ModelFacts& facts) {
-  const bool named = given_device_setting(options) || options.preset.device() != nullptr;
+  const bool placed = !options.placement.empty() && options.placement->needs_device;
+  const bool named = given_device_setting(options) || options.preset.device() != nullptr || placed;
   if (named) return resolve_settled(options, facts);
   if (!facts.has_experts) return without_device(options, facts, "");
   if (!facts.gpus_lack.empty())

@@ -107,6 +107,7 @@ TEST(SettledDevice, WhatDoesNotGoWithTheRestIsLeftOutAndSaysWhy) {
   EXPECT_EQ(other.no_device, "a GPU has no kernels for experts in q5_k, iq4_xs");
   // Who says something of a device means it.
   EXPECT_THROW(resolve(found([&](EngineOptions& o) { int8(o), o.device_slots = 3; }), blocks), Error);
+  EXPECT_THROW(resolve(found([&](EngineOptions& o) { int8(o), o.placement = "greedy"; }), blocks), Error);
 }
 
 EngineOptions named(const std::function<void(EngineOptions&)>& change = {}) {
