@@ -80,6 +80,7 @@ EngineDevice::EngineDevice(const EnginePlan& plan, const UnitParts& parts, const
                            const DeviceNeeds& needs, const EngineHooks& hooks, device::Accountant& host)
     : spec_(plan.device.value().spec),
       facts_(facts),
+      host_(host),
       layers_(static_cast<std::uint32_t>(parts.config.sparse_layers())),
       experts_(static_cast<std::uint32_t>(parts.config.moe.experts)),
       top_k_(static_cast<std::uint32_t>(parts.config.moe.top_k)),

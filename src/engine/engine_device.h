@@ -62,6 +62,7 @@ class EngineDevice {
   double overrun_share() const;
   const device::DeviceSpec& spec() const { return spec_; }
   const device::DeviceFacts& facts() const { return facts_; }
+  device::LockedPages locked() const { return host_.crossing().locked(); }  // of the host's, for its copies
   // What of its memory is or was in use, with what its driver takes.
   Bytes used() const { return memory_.context + accountant().used(); }
   Bytes peak() const { return memory_.context + accountant().peak(); }
@@ -77,6 +78,7 @@ class EngineDevice {
  private:
   const device::DeviceSpec spec_;
   const device::DeviceFacts facts_;
+  device::Accountant& host_;
   const std::uint32_t layers_, experts_, top_k_, prefetch_size_;
   const std::uint32_t most_tokens_;
   const std::uint64_t seed_;

@@ -58,7 +58,7 @@ void check_device(const Combination& combination) {
   if (!has_device && !combination.placement.empty() && combination.placement->needs_device) {
     refuse("this placement computes experts on a device, and there is none", Setting::kPlacement,
            "cpu, or " + Setting::kDevice + " beside it", std::string(combination.placement.name()),
-           "use the placement cpu, or add " + Setting::kDevice + " emulated");
+           "use the placement cpu, or add " + Setting::kDevice + " cuda or emulated");
   }
   if (!has_device) return;
   const CachePolicy& cache = *combination.device_cache;
@@ -78,7 +78,7 @@ void check_tiers(const Combination& combination, const CachePolicy& cache) {
   if (combination.device_cache.empty())
     refuse("tiers exclude each other where there are two, and there is no device", Setting::kTiers,
            "inclusive, or " + Setting::kDevice + " beside it", "exclusive",
-           "leave it out, or add " + Setting::kDevice + " emulated");
+           "leave it out, or add " + Setting::kDevice + " cuda or emulated");
   if (combination.family == Family::kSliced)
     refuse("experts in slices do not come back from a device", Setting::kTiers, "inclusive", "exclusive",
            "leave it out");

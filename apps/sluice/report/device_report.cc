@@ -170,6 +170,8 @@ Json device_json(const engine::RunReport& run) {
   const std::optional<double> limit = device.spec().link_limit();
   bytes["limit_bytes_per_s"] = limit ? Json(*limit) : Json();
   bytes["limited"] = link_is_limited(run);
+  const device::LockedPages locked = device.locked();
+  bytes["locked"] = {{"bytes", locked.bytes}, {"refused_bytes", locked.refused_bytes}};
   return {{"name", device.device().name()},
           {"spec", device::to_text(device.spec())},
           {"hardware", text_or_null(device.facts().hardware)},
@@ -345,6 +347,9 @@ std::vector<ReportRow> device_rows(const engine::RunReport& run) {
   if (device.takes_none()) rows.push_back({"", "no expert is computed there, so that none is copied there"});
   rows.push_back({"link", link_text(device)});
   if (link_is_limited(run)) rows.push_back({"", link_limit_text(run)});
+  if (const Bytes refused = device.locked().refused_bytes; refused > 0)
+    rows.push_back({"", format_bytes(refused) +
+                            " of the host's memory could not be page-locked: copies from there are slower"});
   if (const std::uint64_t returns = sum(decider, &DeviceCounts::returns); returns > 0)
     rows.push_back({"", fmt::format("{} of {} experts that left the device went back to the host", returns,
                                     sum(decider, &DeviceCounts::dropped))});

@@ -29,9 +29,11 @@ const experts::DevicePreset* device_preset_of(const EngineOptions& options) {
   if (!options.has_device())
     throw Error(ErrorKind::kUsage, "this preset is for a device beside the host, and there is none")
         .in(Setting::kPreset)
-        .expected(Setting::kDevice + " emulated beside it, or another preset")
+        .expected(Setting::kDevice + " cuda or emulated beside it, or another preset")
         .found(preset->name)
-        .fix("add " + Setting::kDevice + " emulated");
+        .fix("add " + Setting::kDevice +
+             (options.device_lack.empty() ? " cuda or emulated"
+                                          : " emulated; there is no other: " + options.device_lack));
   const experts::PrefetchNeeds needs = preset->prefetch->needs;
   const bool by_residual = needs == experts::PrefetchNeeds::kResidual;
   const bool known = needs == experts::PrefetchNeeds::kNothing || (by_residual && options.residual);
