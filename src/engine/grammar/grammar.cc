@@ -24,6 +24,23 @@ std::size_t Grammar::bytes() const {
          loops_.capacity() * sizeof(GrammarLoop) + starts_.capacity() * sizeof(GrammarState) + sizeof(*this);
 }
 
+// What is called before such a state is called last: it takes the place of its caller on the stack.
+void Grammar::find_ends() {
+  for (State& state : states_) state.only_ends = state.ends;
+  bool found = true;
+  for (int round = 0; found && round < 8; ++round) {  // pieces are put together from few steps
+    found = false;
+    for (State& state : states_) {
+      const std::span<const GrammarEdge> edges = std::span(edges_).subspan(state.first_edge, state.edges);
+      if (state.only_ends || state.loop != kNoLoop || edges.empty()) continue;
+      state.only_ends = std::ranges::all_of(edges, [&](const GrammarEdge& edge) {
+        return edge.kind == GrammarEdge::Kind::kNothing && states_[edge.to].only_ends;
+      });
+      found = found || state.only_ends;
+    }
+  }
+}
+
 // Level by level: what needs no stack, then what needs one call, and so on. What is never reached has no end.
 void Grammar::find_depths() {
   std::vector<std::vector<Incoming>> incoming(states_.size());
@@ -32,7 +49,7 @@ void Grammar::find_depths() {
     for (const GrammarEdge& edge : edges_of(from)) {
       const bool calls = edge.kind == GrammarEdge::Kind::kCall;
       incoming[edge.to].push_back({from, calls ? edge.what : kNoRule});
-      if (calls) (states_[edge.to].ends ? tail_callers : callers)[edge.what].push_back({from, edge.to});
+      if (calls) (states_[edge.to].only_ends ? tail_callers : callers)[edge.what].push_back({from, edge.to});
     }
     if (states_[from].loop == kNoLoop) continue;
     const GrammarLoop& loop = loops_[states_[from].loop];
@@ -61,7 +78,7 @@ void Grammar::find_depths() {
       found.pop_back();
       for (const Incoming& one : incoming[at]) {
         const std::uint8_t called = one.rule == kNoRule ? 0 : states_[starts_[one.rule]].least_depth;
-        const bool tail = one.rule != kNoRule && states_[at].ends && states_[one.from].loop == kNoLoop;
+        const bool tail = one.rule != kNoRule && states_[at].only_ends && states_[one.from].loop == kNoLoop;
         if (one.rule == kNoRule || (called != kNever && (tail ? called <= level : called < level)))
           mark(one.from);
       }

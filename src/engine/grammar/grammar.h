@@ -52,6 +52,7 @@ class Grammar {
     std::uint32_t loop = kNoLoop;       // among loops()
     std::uint8_t least_depth = kNever;  // calls that must be open at once until the rule has ended
     bool ends = false;                  // the rule ends here
+    bool only_ends = false;             // … or behind steps that read nothing
   };
 
   std::span<const GrammarEdge> edges_of(GrammarState state) const {
@@ -69,6 +70,7 @@ class Grammar {
 
  private:
   friend class GrammarBuilder;
+  void find_ends();
   void find_depths();
   void leave_out_what_never_ends();
 

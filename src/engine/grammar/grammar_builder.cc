@@ -222,7 +222,7 @@ GrammarPart GrammarBuilder::text_without(const GrammarMark& mark, bool specials)
   return {read.front(), end};
 }
 
-Grammar GrammarBuilder::build(GrammarRule start) {
+Grammar GrammarBuilder::build(GrammarRule start, NoText no_text) {
   static std::atomic<std::uint64_t> made{0};
   Grammar grammar;
   grammar.id_ = ++made;
@@ -239,8 +239,9 @@ Grammar GrammarBuilder::build(GrammarRule start) {
     grammar.edges_.insert(grammar.edges_.end(), edges_[i].begin(), edges_[i].end());
     edges_[i] = {};
   }
+  grammar.find_ends();
   grammar.find_depths();
-  if (grammar.state(grammar.start()).least_depth == Grammar::kNever)
+  if (no_text == NoText::kFails && grammar.state(grammar.start()).least_depth == Grammar::kNever)
     throw Error(ErrorKind::kInvalid, "no value fits the schema")
         .in(path_)
         .expected("a schema that some value fits, nested no deeper than 64 levels")

@@ -64,9 +64,10 @@ class GrammarBuilder {
   void allow_free_text() { free_text_ = true; }
   std::size_t states() const { return edges_.size(); }
 
-  // The whole; the builder is used no more. Error(kInvalid): no text ends the grammar, or there are too many
-  // ways at once.
-  Grammar build(GrammarRule start);
+  // The whole; the builder is used no more. Error(kInvalid): no text ends the grammar, unless that `may_be`, or
+  // there are too many ways at once.
+  enum class NoText { kFails, kMayBe };
+  Grammar build(GrammarRule start, NoText no_text = NoText::kFails);
 
   // Adds an edge by hand.
   GrammarState add_state();

@@ -71,7 +71,7 @@ void GrammarMachine::follow(const Way& way) {
       add({edge.to, 0, way.stack});
     } else if (edge.kind == GrammarEdge::Kind::kCall) {
       // What is called last takes the place of its caller.
-      const bool last = grammar_.state(edge.to).ends;
+      const bool last = grammar_.state(edge.to).only_ends;
       add({grammar_.start_of(edge.what), 0, last ? way.stack : push(edge.to, 0, way.stack)});
     } else {
       reads = true;

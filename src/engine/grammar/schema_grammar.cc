@@ -198,7 +198,9 @@ GrammarRule SchemaGrammar::reference(const std::string& target, const std::strin
   const SchemaValue& schema = target_of(SchemaValue::of_text(target), path);
   const GrammarRule rule = builder_.add_rule();
   references_[target] = rule;
-  builder_.define(rule, part_of(schema, path_ + target.substr(1)));
+  std::string place = path_ + target.substr(1);
+  std::ranges::replace(place, '/', '.');
+  builder_.define(rule, part_of(schema, place));
   return rule;
 }
 
@@ -272,7 +274,7 @@ GrammarPart SchemaGrammar::values(const SchemaValue& schema, const std::string& 
     SchemaGrammar inner(builder, parts, root_, path_, strict_);
     const GrammarRule rule = inner.rule_of(rest, path);
     builder.at(path);
-    const Grammar grammar = builder.build(rule);
+    const Grammar grammar = builder.build(rule, GrammarBuilder::NoText::kMayBe);
     std::erase_if(all, [&](const SchemaValue& value) { return !reads(grammar, schema_text(value)); });
   }
   std::vector<std::string> texts;

@@ -36,7 +36,7 @@ SchemaValue both(const SchemaValue& a, const SchemaValue& b) {
     return (schema.is(Kind::kBoolean) && schema.boolean) ||
            (schema.is(Kind::kObject) && schema.members.empty());
   };
-  if (any(a)) return b;
+  if (any(a) || same_value(a, b)) return b;
   if (any(b)) return a;
   return SchemaValue::object({{"allOf", SchemaValue::array({a, b})}});
 }
@@ -170,6 +170,7 @@ bool same_value(const SchemaValue& a, const SchemaValue& b) {
 SchemaValue merge_schemas(const SchemaValue& a, const SchemaValue& b, const std::string& path) {
   if (a.is(Kind::kBoolean)) return a.boolean ? b : a;
   if (b.is(Kind::kBoolean)) return b.boolean ? a : b;
+  if (same_value(a, b)) return a;
   SchemaValue result = SchemaValue::object();
   // A constant is an enumeration of one value.
   const auto plain = [](const SchemaValue& schema) {
