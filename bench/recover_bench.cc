@@ -7,7 +7,7 @@
 
 #include "codec/exponents/bf16_recover.h"
 #include "codec/exponents/bf16_split.h"
-#include "device/unified_buffer.h"
+#include "device/cuda/unified_buffer.h"
 #include "measure.h"
 #include "report.h"
 

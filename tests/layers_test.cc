@@ -141,7 +141,7 @@ const std::map<std::string, std::vector<Room>> kRooms = {
       {"slices", {}},
       {".", {"native", "slices"}},
       {"blocks", {"."}}}},
-    {"device", {{".", {}}, {"emulated", {"."}}}},
+    {"device", {{".", {}}, {"emulated", {"."}}, {"cuda", {"."}}, {"choice", {"cuda", "emulated", "."}}}},
     {"engine",
      {{"session", {}},
       {"watch", {"session"}},

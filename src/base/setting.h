@@ -40,7 +40,7 @@ class Setting {
       kSystem, kThink, kNoHistory, kSimpleIo, kNoGenerationPrompt, kSet, kCaps, kHost, kPort, kUnix, kApiKey,
       kApiKeyFile, kNoAuth, kAllowedHost, kCorsOrigin, kAlias, kStrictModel, kParallel, kKvTokens,
       kDecodeShare, kQueue, kSsePing, kDrain, kLogJson, kLogPrompts, kUiDir, kNoUi, kTrustSpecial,
-      kToolFormat, kKeepBillingHeader, kPresencePenalty, kFrequencyPenalty, kLogitBias, kChat;
+      kToolFormat, kKeepBillingHeader, kPresencePenalty, kFrequencyPenalty, kLogitBias, kChat, kDeviceMath;
 
   static constexpr char kMarkBegin = '\x1e';  // a control character, which no text of ours has otherwise
 
@@ -217,7 +217,8 @@ inline constexpr Setting Setting::kPresencePenalty{159};
 inline constexpr Setting Setting::kFrequencyPenalty{160};
 inline constexpr Setting Setting::kLogitBias{161};
 inline constexpr Setting Setting::kChat{162};
-inline constexpr std::size_t kSettings = 163;
+inline constexpr Setting Setting::kDeviceMath{163};
+inline constexpr std::size_t kSettings = 164;
 
 std::string mark(Setting setting);
 std::string operator+(std::string text, Setting setting);

@@ -170,6 +170,7 @@ constexpr SettingNames kNames = {{
     {Setting::kFrequencyPenalty, "--frequency-penalty", "frequency_penalty"},
     {Setting::kLogitBias, "--logit-bias", "logit_bias"},
     {Setting::kChat, "--chat", "chat"},
+    {Setting::kDeviceMath, "--device-math", "device_math"},
 }};
 
 constexpr bool in_order(const SettingNames& names) {

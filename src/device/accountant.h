@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "device/page_lock.h"
 
 namespace sluice::device {
 
@@ -43,12 +44,14 @@ class Accountant {
   Bytes peak() const;
   Bytes peak(Account account) const;
   std::string ledger() const;  // "process 9.1 MiB, dense 7.3 MiB, …"
+  CrossingBuffers& crossing() { return crossing_; }
 
  private:
   mutable std::mutex mutex_;  // protects all below
   const Bytes budget_;
   std::array<Bytes, kAccountCount> used_{}, peak_{};
   Bytes total_ = 0, peak_total_ = 0;
+  CrossingBuffers crossing_;  // locks by itself
 };
 
 }  // namespace sluice::device

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstring>
+#include <deque>
 #include <string>
 
 #include "base/error.h"
@@ -41,30 +43,46 @@ struct ChunkedLink::OneCopy final : Copy {
   // The core's mutex protects all below.
   Traffic traffic = Traffic::kDemand;
   Clock::Time ready{0};
-  Bytes moved = 0, chunk = 0;  // chunk: its bytes, while it is moving
-  bool begun = false, moving = false, withdrawn = false, done = false;
+  Bytes moved = 0, under_way = 0;  // under_way: of chunks that are moving …
+  std::size_t chunks = 0;          // … so many
+  bool begun = false, withdrawn = false, done = false;
+  std::optional<Error> error;  // the first; then no more chunks begin
 
+  Bytes started() const { return moved + under_way; }
   Progress progress() const {
-    return {done ? CopyStage::kDone : begun ? CopyStage::kUnderWay : CopyStage::kWaiting, moved + chunk};
+    return {done ? CopyStage::kDone : begun ? CopyStage::kUnderWay : CopyStage::kWaiting, started()};
   }
   Order order() const { return {rank_of(traffic), number}; }
+};
+
+// A chunk that is under way.
+struct ChunkedLink::Piece {
+  std::shared_ptr<OneCopy> copy;
+  Bytes bytes = 0;
+  std::optional<double> modelled;
+  Clock::Time ready{0}, begun{0};
+  std::optional<Error> error;  // nothing moves
 };
 
 struct ChunkedLink::Lane {
   explicit Lane(Clock& clock) : pacer(clock) {}
   std::condition_variable changed;
-  std::map<Order, std::shared_ptr<OneCopy>> ready;
+  std::map<Order, std::shared_ptr<OneCopy>> ready;  // of which chunks can begin
   Pacer pacer;
+  std::deque<Piece> under_way;  // the lane's thread's own
 };
 
 struct ChunkedLink::Core {
-  Core(LinkOptions options, Gate& gate, Health& health, Clock& clock)
-      : options(std::move(options)), gate(gate), health(health), lanes{Lane(clock), Lane(clock)} {}
+  Core(LinkOptions options, std::unique_ptr<Mover> mover, Health& health, Clock& clock)
+      : options(std::move(options)),
+        mover(std::move(mover)),
+        health(health),
+        lanes{Lane(clock), Lane(clock)} {}
 
   const LinkOptions options;
-  Gate& gate;
+  const std::unique_ptr<Mover> mover;
   Health& health;
-  mutable std::mutex mutex;  // protects all below, but the lanes' pacers
+  mutable std::mutex mutex;  // protects all below, but for the lanes' pacers
   std::array<Lane, 2> lanes;
   std::set<std::shared_ptr<OneCopy>> waiting;  // for their events
   std::array<TrafficCounters, kTraffics> counters;
@@ -73,12 +91,18 @@ struct ChunkedLink::Core {
 
   Lane& lane_of(const OneCopy& copy) { return lanes[copy.back && options.full_duplex ? 1 : 0]; }
   TrafficCounters& count(const OneCopy& copy) { return counters[static_cast<std::size_t>(copy.traffic)]; }
+  // A lane that is paced is rarely without work: two chunks bridge the wake-up between them.
+  std::size_t most_under_way() const {
+    return std::min<std::size_t>(mover->most_under_way(), options.bytes_per_s ? 2 : ~std::size_t{0});
+  }
 
   void release(const std::shared_ptr<OneCopy>& copy, const std::optional<Error>& error);
   void end(const std::shared_ptr<OneCopy>& copy, std::optional<Error> error,
            std::unique_lock<std::mutex>& lock);
   void run(Lane& lane);
-  void move_chunk(Lane& lane, const std::shared_ptr<OneCopy>& copy, std::unique_lock<std::mutex>& lock);
+  void start_chunk(Lane& lane, std::unique_lock<std::mutex>& lock);
+  void finish_chunk(Lane& lane, std::unique_lock<std::mutex>& lock);
+  std::optional<Error> finish_moving(Lane& lane, const Piece& piece);
   std::optional<Error> fault_of(const OneCopy& copy, Bytes moved);
 };
 
@@ -114,56 +138,98 @@ void ChunkedLink::Core::end(const std::shared_ptr<OneCopy>& copy, std::optional<
 }
 
 void ChunkedLink::Core::run(Lane& lane) {
-  gate.admit_this_thread();
+  mover->admit_this_thread();
+  const std::size_t most = most_under_way();
   std::unique_lock lock(mutex);
   for (;;) {
-    lane.changed.wait(lock, [&] { return stop || !lane.ready.empty(); });
-    if (stop) return;
-    const std::shared_ptr<OneCopy> copy = lane.ready.begin()->second;
-    move_chunk(lane, copy, lock);
+    lane.changed.wait(lock, [&] { return stop || !lane.ready.empty() || !lane.under_way.empty(); });
+    if (!stop && !lane.ready.empty() && lane.under_way.size() < most)
+      start_chunk(lane, lock);
+    else if (!lane.under_way.empty())
+      finish_chunk(lane, lock);
+    else
+      return;
     if (!lock.owns_lock()) lock.lock();
   }
 }
 
-void ChunkedLink::Core::move_chunk(Lane& lane, const std::shared_ptr<OneCopy>& copy,
-                                   std::unique_lock<std::mutex>& lock) {
-  const Bytes at = copy->moved, bytes = std::min(options.chunk, copy->bytes - at);
-  const Clock::Time ready = copy->ready;
-  std::optional<double> modelled;
+void ChunkedLink::Core::start_chunk(Lane& lane, std::unique_lock<std::mutex>& lock) {
+  const std::shared_ptr<OneCopy> copy = lane.ready.begin()->second;
+  const Bytes at = copy->started(), bytes = std::min(options.chunk, copy->bytes - at);
+  Piece piece;
+  piece.copy = copy;
+  piece.bytes = bytes;
+  piece.ready = copy->ready;
   if (options.bytes_per_s || options.latency_s > 0)
-    modelled = (at == 0 ? options.latency_s : 0) +
-               (options.bytes_per_s ? static_cast<double>(bytes) / *options.bytes_per_s : 0);
+    piece.modelled = (at == 0 ? options.latency_s : 0) +
+                     (options.bytes_per_s ? static_cast<double>(bytes) / *options.bytes_per_s : 0);
   copy->begun = true;
-  copy->moving = true;
-  copy->chunk = bytes;
+  copy->under_way += bytes;
+  copy->chunks += 1;
+  if (copy->started() == copy->bytes) lane.ready.erase(lane.ready.begin());
   lock.unlock();
 
+  piece.error = fault_of(*copy, at);
+  piece.begun = lane.pacer.clock().now();
+  if (!piece.error && bytes > 0) {
+    try {
+      mover->start({.back = copy->back,
+                    .from = copy->back ? nullptr : copy->from + at,
+                    .to = copy->back ? copy->to + at : nullptr,
+                    .on_unit = copy->on_device + at,
+                    .bytes = bytes});
+    } catch (const Error& error) {
+      piece.error = error;
+    }
+  }
+
+  lock.lock();
+  if (piece.error) {
+    if (!copy->error) copy->error = piece.error;
+    lane.ready.erase(copy->order());
+  }
+  lane.under_way.push_back(std::move(piece));
+}
+
+// The mover is done with the piece; sleeps until the model is.
+std::optional<Error> ChunkedLink::Core::finish_moving(Lane& lane, const Piece& piece) {
+  if (piece.error) return piece.error;
+  if (piece.bytes == 0 && !piece.modelled) return std::nullopt;
+  std::optional<double> real;
+  try {
+    if (piece.bytes > 0) real = mover->finish(piece.copy->back);
+  } catch (const Error& error) {
+    return error;
+  }
+  if (!real) real = std::chrono::duration<double>(lane.pacer.clock().now() - piece.begun).count();
+  lane.pacer.account(piece.ready, piece.modelled, *real);
+  return std::nullopt;
+}
+
+void ChunkedLink::Core::finish_chunk(Lane& lane, std::unique_lock<std::mutex>& lock) {
+  const Piece piece = std::move(lane.under_way.front());
+  lane.under_way.pop_front();
+  lock.unlock();
   const double busy_before = lane.pacer.counters().busy_s;
-  std::optional<Error> error = fault_of(*copy, at);
-  if (!error && (bytes > 0 || modelled))
-    lane.pacer.run(ready, modelled, [&] {
-      const Access access(gate);
-      std::byte* const device = access.data(copy->on_device + at, bytes);
-      if (copy->back)
-        std::memcpy(copy->to + at, device, bytes);
-      else
-        std::memcpy(device, copy->from + at, bytes);
-    });
+  const std::optional<Error> error = finish_moving(lane, piece);
   const double busy_s = lane.pacer.counters().busy_s - busy_before;
 
   lock.lock();
-  copy->moving = false;
-  copy->chunk = 0;
-  if (!error) {
-    copy->moved += bytes;
-    count(*copy).bytes += bytes;
+  const std::shared_ptr<OneCopy>& copy = piece.copy;
+  copy->chunks -= 1;
+  copy->under_way -= piece.bytes;
+  if (error) {
+    if (!copy->error) copy->error = error;
+    lane.ready.erase(copy->order());
+  } else {
+    copy->moved += piece.bytes;
+    count(*copy).bytes += piece.bytes;
     count(*copy).busy_s += busy_s;
   }
-  const bool over = copy->moved == copy->bytes;
-  if (!error && copy->withdrawn) error = withdrawn_error();
-  if (!error && !over) return;
-  lane.ready.erase(copy->order());
-  end(copy, error, lock);
+  if (copy->chunks > 0) return;
+  std::optional<Error> ended = copy->error;
+  if (!ended && copy->withdrawn) ended = withdrawn_error();
+  if (ended || copy->moved == copy->bytes) end(copy, ended, lock);
 }
 
 std::optional<Error> ChunkedLink::Core::fault_of(const OneCopy& copy, Bytes moved) {
@@ -177,8 +243,23 @@ std::optional<Error> ChunkedLink::Core::fault_of(const OneCopy& copy, Bytes move
   return std::nullopt;
 }
 
-ChunkedLink::ChunkedLink(LinkOptions options, Gate& gate, Health& health, Clock& clock)
-    : core_(std::make_shared<Core>(std::move(options), gate, health, clock)) {
+void MemoryMover::start(const LinkChunk& chunk) {
+  const Access access(gate_);
+  std::byte* const on_unit = access.data(chunk.on_unit, chunk.bytes);
+  if (chunk.back)
+    std::memcpy(chunk.to, on_unit, chunk.bytes);
+  else
+    std::memcpy(on_unit, chunk.from, chunk.bytes);
+}
+
+Bytes chunk_of(double bytes_per_s) {
+  constexpr Bytes kLeast = 16 * kKiB;
+  constexpr double kSeconds = 1e-3;  // the pacer's waits are of 0.3 ms or more
+  return static_cast<Bytes>(std::clamp(bytes_per_s * kSeconds, double{kLeast}, double{Link::kMostChunk}));
+}
+
+ChunkedLink::ChunkedLink(LinkOptions options, std::unique_ptr<Mover> mover, Health& health, Clock& clock)
+    : core_(std::make_shared<Core>(std::move(options), std::move(mover), health, clock)) {
   SLUICE_CHECK(core_->options.chunk > 0 && core_->options.chunk <= kMostChunk);
   for (std::size_t lane = 0; lane < (core_->options.full_duplex ? 2 : 1); ++lane)
     threads_.emplace_back([core = core_.get(), lane] { core->run(core->lanes[lane]); });
@@ -257,9 +338,9 @@ Progress ChunkedLink::withdraw(const Ticket& ticket) {
   const Progress progress = copy->progress();
   if (copy->done) return progress;
   copy->withdrawn = true;
-  if (copy->moving) return progress;  // its lane ends it behind the chunk
   core_->waiting.erase(copy);
   core_->lane_of(*copy).ready.erase(copy->order());
+  if (copy->chunks > 0) return progress;  // its lane ends it behind these
   core_->end(copy, withdrawn_error(), lock);
   return progress;
 }

@@ -20,7 +20,7 @@ namespace sluice::device {
 class Device {
  public:
   virtual ~Device() = default;
-  virtual std::string_view name() const = 0;  // "host" "emulated"
+  virtual std::string_view name() const = 0;  // "host" "emulated" "cuda"
   virtual Memory& memory() = 0;
   virtual Stream& compute() = 0;  // what a step waits for
   virtual Stream& predict() = 0;  // predictions for later layers, beside it

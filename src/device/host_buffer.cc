@@ -30,6 +30,11 @@ Bytes whole_pages(Bytes bytes) {
   return round_up(bytes, page_bytes());
 }
 
+// Whether a device may copy from and to buffers of this account.
+bool crosses_links(Account account) {
+  return account == Account::kExperts || account == Account::kStaging || account == Account::kActivations;
+}
+
 }  // namespace
 
 HostBuffer::HostBuffer(Accountant& accountant, Account account, Bytes bytes)
@@ -46,6 +51,7 @@ HostBuffer::HostBuffer(Accountant& accountant, Account account, Bytes bytes)
   data_ = static_cast<std::byte*>(mapped);
   size_ = bytes;
   charged_ = pages;
+  if (crosses_links(account)) accountant.crossing().add(data_, pages);
 }
 
 HostBuffer::HostBuffer(HostBuffer&& other) noexcept
@@ -71,6 +77,7 @@ HostBuffer::~HostBuffer() { release(); }
 
 void HostBuffer::release() {
   if (data_ == nullptr) return;
+  accountant_->crossing().remove(data_);
   SLUICE_CHECK(::munmap(data_, charged_) == 0);
   accountant_->release(account_, charged_);
   data_ = nullptr;
@@ -143,7 +150,8 @@ void BufferPool::shrink(HostBuffer& buffer, Bytes bytes) {
   SLUICE_CHECK(buffer && pages > 0 && pages <= buffer.charged_);
   const Bytes cut = buffer.charged_ - pages;
   if (cut > 0) {
-    SLUICE_CHECK(::munmap(buffer.data_ + pages, cut) == 0);
+    accountant_->crossing().shrink(buffer.data_, pages,
+                                   [&] { SLUICE_CHECK(::munmap(buffer.data_ + pages, cut) == 0); });
     accountant_->release(buffer.account_, cut);
     buffer.charged_ = pages;
     in_use_ -= cut;

@@ -27,7 +27,7 @@ class HostDevice final : public Device {
   Health health_;
   ThreadPool pool_;
   Arithmetic arithmetic_{machine_clock()};
-  ChunkedLink link_{{}, memory_, health_, machine_clock()};
+  ChunkedLink link_{{}, std::make_unique<MemoryMover>(memory_), health_, machine_clock()};
   QueueStream compute_{memory_, arithmetic_, health_}, predict_{memory_, arithmetic_, health_};
 };
 

@@ -15,10 +15,13 @@ Clock::Time time_of(double seconds) { return Clock::Time(std::llround(seconds * 
 void Pacer::run(Clock::Time ready, std::optional<double> modelled, FunctionRef<void()> work) {
   const Clock::Time begin = clock_.now();
   work();
+  account(ready, modelled, seconds(clock_.now() - begin));
+}
+
+void Pacer::account(Clock::Time ready, std::optional<double> modelled, double real) {
   const Clock::Time now = clock_.now();
   {
     const std::lock_guard lock(mutex_);
-    const double real = seconds(now - begin);
     counters_.pieces += 1;
     counters_.busy_s += modelled.value_or(real);
     if (modelled && real > *modelled) {

@@ -25,7 +25,7 @@ struct LaneCounters {
 // has cost. A piece that really takes longer than modelled is an overrun: then the lane is slower than its
 // model, and what is timed with it is not valid.
 //
-// run() is thread-compatible, counters() thread-safe.
+// run() and account() are thread-compatible, counters() is thread-safe.
 class Pacer {
  public:
   // A wake-up costs 50 µs on a virtual machine.
@@ -37,6 +37,8 @@ class Pacer {
   // Does `work`, which was ready at `ready`. `modelled`: seconds that it is to take; none: the real ones.
   // Rethrows what `work` throws, without sleeping.
   void run(Clock::Time ready, std::optional<double> modelled, FunctionRef<void()> work);
+  // Accounts for a piece that is over, and really took `real` seconds; then sleeps as run() does.
+  void account(Clock::Time ready, std::optional<double> modelled, double real);
   Clock::Time end() const { return end_; }  // modelled, of the last piece; thread-compatible, as run()
   LaneCounters counters() const;
 

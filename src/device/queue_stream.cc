@@ -13,9 +13,26 @@ std::optional<double> Arithmetic::modelled(const Operation& operation) const {
   return bytes / *bytes_per_s;
 }
 
+void FunctionExecutor::run(const Operation& operation, Clock::Time ready) {
+  const std::lock_guard lock(arithmetic_.mutex);
+  arithmetic_.pacer.run(ready, arithmetic_.modelled(operation), [&] {
+    const Access access(gate_);
+    operation.run(access);
+  });
+}
+
+void FunctionExecutor::finish(Signal signal, const std::optional<Error>& error) {
+  if (error) return signal.fail(*error);
+  signal.complete();
+}
+
 QueueStream::QueueStream(Gate& gate, Arithmetic& arithmetic, Health& health)
-    : gate_(gate), arithmetic_(arithmetic), health_(health), wake_(std::make_shared<Wake>()) {
-  wake_->clock = &arithmetic.pacer.clock();
+    : QueueStream(std::make_unique<FunctionExecutor>(gate, arithmetic), arithmetic.pacer.clock(), health) {}
+
+QueueStream::QueueStream(std::unique_ptr<Executor> executor, Clock& clock, Health& health)
+    : executor_(std::move(executor)), clock_(clock), health_(health), wake_(std::make_shared<Wake>()) {
+  wake_->clock = &clock;
+  executor_->report_to([this](const Error& error) { set_error(error); });
   thread_ = std::thread([this] { run(); });
 }
 
@@ -27,6 +44,7 @@ QueueStream::~QueueStream() {
   }
   wake_->changed.notify_all();
   thread_.join();
+  executor_.reset();  // ends what was begun; hooks of that may call this stream
 }
 
 void QueueStream::push(Item item) {
@@ -37,9 +55,7 @@ void QueueStream::push(Item item) {
   wake_->changed.notify_all();
 }
 
-void QueueStream::enqueue(Operation operation) {
-  push(Work{std::move(operation), arithmetic_.pacer.clock().now()});
-}
+void QueueStream::enqueue(Operation operation) { push(Work{std::move(operation), clock_.now()}); }
 
 void QueueStream::wait(const Event& event) {
   auto done_at = std::make_shared<std::optional<Clock::Time>>();
@@ -70,6 +86,7 @@ void QueueStream::synchronize() {
     std::optional<Error> taken = std::exchange(error_, std::nullopt);
     if (!error) error = std::move(taken);
   }
+  executor_->forget();
   if (error) throw Error(*error);
 }
 
@@ -79,11 +96,23 @@ bool QueueStream::can_go_on() const {
   return waiting == nullptr || error_ || *waiting->done_at || health_.is_lost();
 }
 
+void QueueStream::sleep(std::unique_lock<std::mutex>& lock) {
+  while (!stop_ && !can_go_on()) {
+    if (!queue_.empty()) {
+      lock.unlock();
+      executor_->pause();
+      lock.lock();
+      if (stop_ || can_go_on()) return;
+    }
+    wake_->changed.wait(lock);
+  }
+}
+
 void QueueStream::run() {
-  gate_.admit_this_thread();
+  executor_->admit_this_thread();
   std::unique_lock lock(wake_->mutex);
   for (;;) {
-    wake_->changed.wait(lock, [&] { return stop_ || can_go_on(); });
+    sleep(lock);
     if (stop_) break;
     Item item = std::move(queue_.front());
     queue_.pop_front();
@@ -100,10 +129,8 @@ void QueueStream::run() {
 }
 
 void QueueStream::process(Item& item) {
-  if (Signal* const signal = std::get_if<Signal>(&item)) {
-    if (const std::optional<Error> failed = error()) return signal->fail(*failed);
-    return signal->complete();
-  }
+  if (Signal* const signal = std::get_if<Signal>(&item))
+    return executor_->finish(std::move(*signal), error());
   if (error()) return;
   if (const Waiting* const waiting = std::get_if<Waiting>(&item)) {
     if (const std::optional<Error> failed = waiting->event.error()) set_error(*failed);
@@ -114,11 +141,7 @@ void QueueStream::process(Item& item) {
 
 void QueueStream::compute(Work& work) {
   try {
-    const std::lock_guard lock(arithmetic_.mutex);
-    arithmetic_.pacer.run(std::max(work.ready, ready_), arithmetic_.modelled(work.operation), [&] {
-      const Access access(gate_);
-      work.operation.run(access);
-    });
+    executor_->run(work.operation, std::max(work.ready, ready_));
   } catch (const Error& error) {
     set_error(error);
   } catch (const std::exception& error) {
@@ -133,8 +156,11 @@ std::optional<Error> QueueStream::error() const {
 }
 
 void QueueStream::set_error(const Error& error) {
-  const std::lock_guard lock(wake_->mutex);
-  if (!error_) error_ = error;
+  {
+    const std::lock_guard lock(wake_->mutex);
+    if (!error_) error_ = error;
+  }
+  wake_->changed.notify_all();  // it may sleep for an event that is now skipped
 }
 
 }  // namespace sluice::device

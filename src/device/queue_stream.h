@@ -1,9 +1,10 @@
-// A stream that is a queue and a thread: the stream of every unit whose operations are functions of this
-// program.
+// A stream that is a queue and a thread: what is done in its turn, and what after an error. How an operation
+// is computed is the unit's.
 #pragma once
 
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -31,10 +32,43 @@ struct Arithmetic {
   std::optional<double> modelled(const Operation& operation) const;
 };
 
+// What a stream does with what it comes to. The stream's thread calls it.
+class Executor {
+ public:
+  using Report = std::function<void(const Error& error)>;
+
+  virtual ~Executor() = default;
+  // Once, before all others, on the thread that makes the stream. What goes wrong with an operation after
+  // run() has returned is reported; thread-safe.
+  virtual void report_to(Report report) = 0;
+  virtual void admit_this_thread() = 0;
+  // Does the operation, which was ready at `ready`, or begins it. Throws what is wrong with it.
+  virtual void run(const Operation& operation, Clock::Time ready) = 0;
+  // Completes the signal when all that was begun is over: with `error`, or else with what was reported.
+  virtual void finish(Signal signal, const std::optional<Error>& error) = 0;
+  virtual void pause() {}   // the stream waits for an event now
+  virtual void forget() {}  // what was reported has been thrown; any thread
+};
+
+// Operations are functions of this program. References must outlive it.
+class FunctionExecutor final : public Executor {
+ public:
+  FunctionExecutor(Gate& gate, Arithmetic& arithmetic) : gate_(gate), arithmetic_(arithmetic) {}
+  void report_to(Report) override {}
+  void admit_this_thread() override { gate_.admit_this_thread(); }
+  void run(const Operation& operation, Clock::Time ready) override;
+  void finish(Signal signal, const std::optional<Error>& error) override;
+
+ private:
+  Gate& gate_;
+  Arithmetic& arithmetic_;
+};
+
 // References must outlive it.
 class QueueStream final : public Stream {
  public:
-  QueueStream(Gate& gate, Arithmetic& arithmetic, Health& health);
+  QueueStream(std::unique_ptr<Executor> executor, Clock& clock, Health& health);
+  QueueStream(Gate& gate, Arithmetic& arithmetic, Health& health);  // with a FunctionExecutor
   ~QueueStream() override;
 
   void enqueue(Operation operation) override;
@@ -63,14 +97,15 @@ class QueueStream final : public Stream {
 
   void push(Item item);
   void run();
-  bool can_go_on() const;  // the first item may be done
+  void sleep(std::unique_lock<std::mutex>& lock);  // until there is something to do
+  bool can_go_on() const;                          // the first item may be done
   void process(Item& item);
   void compute(Work& work);
   std::optional<Error> error() const;
   void set_error(const Error& error);
 
-  Gate& gate_;
-  Arithmetic& arithmetic_;
+  std::unique_ptr<Executor> executor_;  // null when it has stopped
+  Clock& clock_;
   Health& health_;
   std::shared_ptr<Wake> wake_;  // shared with those hooks
   std::deque<Item> queue_;

@@ -1,8 +1,12 @@
 #include "engine/device_budget.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 
+#include "base/error.h"
+#include "base/setting.h"
 #include "device/first_fit.h"
 #include "engine/engine_device.h"
 #include "engine/forward/dense/dense_weights.h"
@@ -11,13 +15,26 @@
 #include "engine/session/encoder_memory.h"
 #include "engine/session/kv_pool.h"
 #include "fetch/device/device_store.h"
+#include "kernels/gpu/gpu_formats.h"
 
 namespace sluice::engine {
 namespace {
 
 // Empty: what the slots need.
-std::optional<Bytes> budget_of(const DeviceChoice& choice) {
-  return choice.memory || choice.slots ? choice.memory : default_device_memory();
+std::optional<Bytes> budget_of(const BudgetParts& parts) {
+  const DeviceChoice& choice = parts.plan.device.value();
+  return choice.memory || choice.slots ? choice.memory : usual_device_memory(parts.device);
+}
+
+// Names of formats, each once; empty: none is lacking.
+std::string dense_formats_lacking(const DeviceChoice& choice,
+                                  std::span<const codec::MatrixFormat* const> formats) {
+  std::string names;
+  if (choice.spec.is_played()) return names;
+  for (const codec::MatrixFormat* const format : formats)
+    if (!kernels::gpu_multiplies(*format))
+      names += fmt::format("{}{}", names.empty() ? "" : ", ", format->name);
+  return names;
 }
 
 Bytes least_of(const DeviceChoice& choice, const DeviceNeeds& needs) {
@@ -33,8 +50,9 @@ DeviceNeeds device_needs(const BudgetParts& parts, const UnitParts& unit, DenseV
       fetch::DeviceStore::buffer_bytes(unit.store, choice.slot_form.packed);
   const bool slots_have_lsb = choice.slot_form.slices.has(experts::Part::kLsb);
   const Bytes lsb = FirstFit::cost(buffer.lsb);
-  DeviceNeeds needs{.activations = FirstFit::cost(DeviceUnit::activation_bytes(unit)) +
-                                   FirstFit::cost(unit_kernel_bytes(choice.spec.threads, unit)),
+  DeviceNeeds needs{.context = parts.device.context,
+                    .activations = FirstFit::cost(DeviceUnit::activation_bytes(unit)) +
+                                   FirstFit::cost(unit_kernel_bytes(choice.spec, unit)),
                     .expert = FirstFit::cost(buffer.expert) + (slots_have_lsb ? lsb : 0),
                     .staging_more = slots_have_lsb ? 0 : lsb,
                     .prefetch = choice.prefetch_size,
@@ -51,16 +69,28 @@ DeviceNeeds device_needs(const BudgetParts& parts, const UnitParts& unit, DenseV
   return needs;
 }
 
-bool dense_goes_there(const BudgetParts& parts, const UnitParts& unit, DenseView view) {
+DensePlace dense_place(const BudgetParts& parts, const UnitParts& unit, DenseView view) {
   const DeviceChoice& choice = parts.plan.device.value();
-  if (choice.dense_on != DenseOn::kAuto) return choice.dense_on == DenseOn::kDevice;
-  const std::optional<Bytes> budget = budget_of(choice);
-  return !budget || least_of(choice, device_needs(parts, unit, view)) <= *budget;
+  const std::string lacking = dense_formats_lacking(choice, parts.dense_formats);
+  if (choice.dense_on == DenseOn::kDevice) {
+    if (lacking.empty()) return {true, "as asked"};
+    throw Error(ErrorKind::kUnsupported, "the device has no kernels for the dense weights of this model")
+        .in(Setting::kDenseOn)
+        .expected("host or auto for dense matrices in " + lacking)
+        .found("device")
+        .fix("leave " + Setting::kDenseOn + " out");
+  }
+  if (!lacking.empty()) return {false, "the device has no kernels for dense matrices in " + lacking};
+  const std::optional<Bytes> budget = budget_of(parts);
+  const Bytes least = least_of(choice, device_needs(parts, unit, view));
+  if (!budget || least <= *budget) return {true, "they fit beside two experts"};
+  return {false, fmt::format("beside two experts they take {} of the device's memory, which is {}",
+                             format_bytes(least), format_bytes(*budget))};
 }
 
 std::size_t device_chunk(const BudgetParts& parts, UnitParts unit, DenseView view, std::size_t chunk) {
   const DeviceChoice& choice = parts.plan.device.value();
-  const std::optional<Bytes> budget = budget_of(choice);
+  const std::optional<Bytes> budget = budget_of(parts);
   const std::size_t least = std::min(least_chunk(parts.plan.sequences), chunk);
   const auto fits = [&](std::size_t tokens) {
     unit.tokens = unit.scratch.tokens = tokens;

@@ -200,8 +200,9 @@ class DeviceUnitTest : public ::testing::TestWithParam<std::string> {
     EXPECT_LE(counters.useful + counters.late + counters.wasted, counters.prefetches);
     EXPECT_EQ(device.store().pins(), 0u);
     if (!device.has_faults()) {
-      EXPECT_EQ(device.device().computed().pieces, counters.hits + counters.loads + counters.streamed);
-      EXPECT_EQ(link[device::Traffic::kResult].copies, device.device().computed().pieces);
+      const std::uint64_t experts = counters.hits + counters.loads + counters.streamed;
+      EXPECT_LE(device.device().computed().pieces, experts);  // some are computed together
+      EXPECT_EQ(link[device::Traffic::kResult].copies, experts);
     }
     device.returns = device.store().returns();
     if (device.exclusive()) {

@@ -35,6 +35,10 @@ TEST_P(DeviceUnitTest, RandomPlacementsHaveTheHostsBits) {
           if (setup.slots == 0) {
             EXPECT_EQ(counters.loads, 0u);
           }
+          // Experts without biases that are there already share a launch.
+          if (setup.slots == 64 && GetParam().find("gpt_oss") == std::string::npos) {
+            EXPECT_LT(device.device().computed().pieces, counters.hits + counters.loads + counters.streamed);
+          }
         }
       }
     }

@@ -34,11 +34,11 @@ kernels::Context make_kernels(ThreadPool& pool, const EnginePlan& plan, std::str
 }  // namespace
 
 Engine::Impl::Impl(const store::Checkpoint& checkpoint, const model::Model& model, EnginePlan plan,
-                   std::size_t logit_rows, EngineHooks hooks)
+                   std::size_t logit_rows, const EngineHooks& hooks)
     : checkpoint_(checkpoint),
       model_(model),
       plan_(std::move(plan)),
-      hooks_(std::move(hooks)),
+      hooks_(hooks),
       pool_(plan_.threads != 0 ? plan_.threads : usable_cpus()),
       kernels_(make_kernels(pool_, plan_, &isa_warning_)),
       logit_rows_(logit_rows),
@@ -55,6 +55,7 @@ Engine::Impl::Impl(const store::Checkpoint& checkpoint, const model::Model& mode
       std::make_unique<fetch::ExpertStore>(checkpoint_, model_, *files_, pool_, kernels_.isa, *accountant_);
   dense_formats_ = DenseWeights::formats(checkpoint_, model_);
   check_formats(budget_parts());
+  if (plan_.device && !hooks_.second_unit) device_facts_ = hooks_.devices.facts(plan_.device->spec, {});
   divide_by_tiers();
   policies_ = plan_.where_all_fits && budget_.all_experts_fit ? &*plan_.where_all_fits : &plan_.policies;
   experts::LayerPolicies policies = make_policies(*policies_, model_.config.moe, experts_->sizes());
@@ -116,8 +117,9 @@ void Engine::Impl::check_residual() const {
 
 void Engine::Impl::make_device() {
   const UnitParts parts = unit_parts(budget_.dense.view, budget_.memory.chunk);
-  device_ = std::make_unique<EngineDevice>(
-      plan_, parts, device_needs(budget_parts(), parts, budget_.dense.view), hooks_.fault);
+  device_ = std::make_unique<EngineDevice>(plan_, parts, device_facts_,
+                                           device_needs(budget_parts(), parts, budget_.dense.view), hooks_,
+                                           *accountant_);
   if (dense_there_) device_ops_ = std::make_unique<kernels::StreamOps>(device_->device(), device_->kernels());
 }
 
@@ -173,6 +175,7 @@ RunReport Engine::Impl::report() const {
           .decider = *decider_,
           .input_prediction = moe_->input_prediction(),
           .device = device_.get(),
+          .dense_place = dense_place_,
           .tiers = tiers_,
           .experts = *experts_,
           .files = *files_,
@@ -278,11 +281,26 @@ void Engine::Impl::step(const Step& step, const LogitSink& sink) {
 
 Engine::Engine(const store::Checkpoint& checkpoint, const model::Model& model, EnginePlan plan,
                std::size_t logit_rows)
-    : Engine(checkpoint, model, std::move(plan), logit_rows, {}) {}
+    : Engine(checkpoint, model, std::move(plan), logit_rows, EngineHooks()) {}
 
 Engine::Engine(const store::Checkpoint& checkpoint, const model::Model& model, EnginePlan plan,
-               std::size_t logit_rows, EngineHooks hooks)
-    : impl_(std::make_unique<Impl>(checkpoint, model, std::move(plan), logit_rows, std::move(hooks))) {}
+               std::size_t logit_rows, const EngineHooks& hooks)
+    : impl_(begin_impl(checkpoint, model, std::move(plan), logit_rows, hooks)) {}
+
+std::unique_ptr<Engine::Impl> Engine::begin_impl(const store::Checkpoint& checkpoint,
+                                                 const model::Model& model, EnginePlan plan,
+                                                 std::size_t logit_rows, const EngineHooks& hooks) {
+  if (!plan.without_device)
+    return std::make_unique<Impl>(checkpoint, model, std::move(plan), logit_rows, hooks);
+  EnginePlan other = *plan.without_device;
+  try {
+    return std::make_unique<Impl>(checkpoint, model, std::move(plan), logit_rows, hooks);
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::kInterrupted) throw;
+    other.no_device = error.what();  // what has nothing to do with the device comes again
+  }
+  return std::make_unique<Impl>(checkpoint, model, std::move(other), logit_rows, hooks);
+}
 
 Engine::~Engine() = default;
 

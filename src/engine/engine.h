@@ -36,7 +36,7 @@ class Engine {
          std::size_t logit_rows = 1);
   // For tests. What `hooks` refers to must outlive the engine.
   Engine(const store::Checkpoint& checkpoint, const model::Model& model, EnginePlan plan,
-         std::size_t logit_rows, EngineHooks hooks);
+         std::size_t logit_rows, const EngineHooks& hooks);
   ~Engine();
 
   const store::Checkpoint& checkpoint() const;
@@ -90,6 +90,9 @@ class Engine {
 
  private:
   class Impl;  // engine_impl.h
+  // Where nobody has asked for the plan's device and it cannot be used: without it.
+  static std::unique_ptr<Impl> begin_impl(const store::Checkpoint& checkpoint, const model::Model& model,
+                                          EnginePlan plan, std::size_t logit_rows, const EngineHooks& hooks);
   const std::unique_ptr<Impl> impl_;
 };
 

@@ -212,7 +212,7 @@ WorkspaceShape workspace_shape(const BudgetParts& parts, std::size_t chunk) {
           .positions = plan.positions,
           .encoder_positions = plan.encoder_positions,
           .logit_rows = parts.logit_rows,
-          .threads = parts.dense_there ? plan.device->spec.threads : parts.kernels.pool->threads(),
+          .threads = parts.dense_there ? plan.device->spec.attention_items() : parts.kernels.pool->threads(),
           .apart = parts.dense_there,
           .dense = kernels::input_forms_of(parts.dense_formats),
           .experts = kernels::input_forms_of(parts.experts.facts().formats),

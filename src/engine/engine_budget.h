@@ -8,6 +8,7 @@
 
 #include "codec/matrix_format.h"
 #include "device/accountant.h"
+#include "device/choice/make_device.h"
 #include "engine/forward/dense/dense_choice.h"
 #include "engine/forward/workspace.h"
 #include "engine/plan/engine_plan.h"
@@ -28,6 +29,7 @@ struct BudgetParts {
   std::size_t logit_rows = 1;                                 // tokens whose logits are made at a time
   bool dense_there = false;           // dense weights and the key/value cache are on the device
   std::size_t most_chunk = SIZE_MAX;  // tokens of a step for which the device has room
+  device::DeviceFacts device = {};    // of the plan's device
 };
 
 struct DividedBudget {

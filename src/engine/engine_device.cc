@@ -6,11 +6,11 @@
 #include <optional>
 #include <utility>
 
+#include "base/compared_bytes.h"
 #include "base/duration.h"
 #include "base/error.h"
 #include "base/machine/system_memory.h"
 #include "base/setting.h"
-#include "device/emulated/emulated_device.h"
 #include "engine/forward/unit/make_unit_kernels.h"
 #include "experts/named_policy.h"
 #include "experts/policy_choice.h"
@@ -19,19 +19,16 @@
 namespace sluice::engine {
 namespace {
 
-DeviceMemoryPlan plan_of(const DeviceChoice& choice, const DeviceNeeds& needs) {
+DeviceMemoryPlan plan_of(const DeviceChoice& choice, const device::DeviceFacts& facts,
+                         const DeviceNeeds& needs) {
   const bool nothing_said = !choice.memory && !choice.slots;
-  return plan_device_memory(nothing_said ? default_device_memory() : choice.memory, choice.slots, needs);
+  return plan_device_memory(nothing_said ? usual_device_memory(facts) : choice.memory, choice.slots, needs);
 }
 
 // Signals wait for what is under way, so nothing may take much longer than a person waits.
-void check_speed(const device::EmulatedSpec& spec, Bytes expert) {
+void check_speed(const device::DeviceSpec& spec, Bytes expert) {
   constexpr double kLongest = 10;
-  const auto seconds = [&](const std::optional<double>& rate) {
-    return rate ? spec.dilation * static_cast<double>(expert) / *rate : 0.0;
-  };
-  const double copying = seconds(spec.link_bytes_per_s) + spec.dilation * spec.latency_s;
-  const double computing = std::max(seconds(spec.compute_bytes_per_s), seconds(spec.host_bytes_per_s));
+  const double copying = spec.least_copy_s(expert), computing = spec.least_compute_s(expert);
   if (std::max(copying, computing) <= kLongest) return;
   throw Error(ErrorKind::kUsage, "this device is too slow for the model's experts")
       .in(Setting::kDevice)
@@ -66,11 +63,23 @@ device::LaneCounters of_host(const device::Device& device) {
 
 }  // namespace
 
-Bytes default_device_memory() { return std::min<Bytes>(kGiB, free_memory(read_memory_limits()) / 4); }
+Bytes usual_device_memory(const device::DeviceFacts& facts) {
+  if (!facts.free) return std::min<Bytes>(kGiB, free_memory(read_memory_limits()) / 4);
+  constexpr Bytes kMargin = 512 * kMiB;
+  const Bytes margin = std::max(kMargin, *facts.free / 20);
+  if (*facts.free > margin) return *facts.free - margin;
+  const ComparedBytes sizes = compared_bytes(margin, *facts.free);
+  throw Error(ErrorKind::kBudget, "hardly any memory of the device is free")
+      .in(Setting::kDeviceMemory)
+      .expected("more than " + sizes.expected)
+      .found(sizes.found)
+      .fix("end what else uses the device, or give " + Setting::kDeviceMemory + " SIZE");
+}
 
-EngineDevice::EngineDevice(const EnginePlan& plan, const UnitParts& parts, const DeviceNeeds& needs,
-                           CopyFault fault)
+EngineDevice::EngineDevice(const EnginePlan& plan, const UnitParts& parts, const device::DeviceFacts& facts,
+                           const DeviceNeeds& needs, const EngineHooks& hooks, device::Accountant& host)
     : spec_(plan.device.value().spec),
+      facts_(facts),
       layers_(static_cast<std::uint32_t>(parts.config.sparse_layers())),
       experts_(static_cast<std::uint32_t>(parts.config.moe.experts)),
       top_k_(static_cast<std::uint32_t>(parts.config.moe.top_k)),
@@ -79,15 +88,12 @@ EngineDevice::EngineDevice(const EnginePlan& plan, const UnitParts& parts, const
       seed_(plan.seed),
       slot_form_(plan.device->slot_form),
       popularity_(plan.device->popularity),
-      memory_(plan_of(*plan.device, needs)) {
+      memory_(plan_of(*plan.device, facts, needs)) {
   check_popularity(*plan.device, layers_, experts_);
   check_speed(spec_, parts.store.facts().largest_resident);
-  device::EmulatedOptions options;
-  options.spec = spec_;
-  options.memory = memory_.budget;
-  options.fault = std::move(fault);
-  device_ = device::make_emulated_device(std::move(options));
-  kernels_ = make_unit_kernels(*device_, parts);
+  device_ = hooks.devices.make(
+      spec_, {.memory = memory_.budget - memory_.context, .host = &host, .fault = hooks.fault});
+  kernels_ = hooks.kernels ? hooks.kernels(*device_, parts) : make_unit_kernels(*device_, parts);
   unit_ = std::make_unique<DeviceUnit>(*device_, *kernels_, parts,
                                        fetch::DeviceStoreOptions{.slots = memory_.slots * layers_,
                                                                  .staging = memory_.staging_slots,
@@ -96,7 +102,8 @@ EngineDevice::EngineDevice(const EnginePlan& plan, const UnitParts& parts, const
 }
 
 std::string EngineDevice::name() const {
-  return device::to_text(spec_) + (has_dense() ? ", dense weights there" : "");
+  return device::to_text(spec_) + (facts_.hardware.empty() ? "" : ", " + facts_.hardware) +
+         (has_dense() ? ", dense weights there" : "");
 }
 
 void EngineDevice::begin(experts::LayerDecider& decider, fetch::ExpertStore& host) {
@@ -111,6 +118,7 @@ device::LaneCounters EngineDevice::computed() const { return since(device_->comp
 device::LaneCounters EngineDevice::host_computed() const { return since(of_host(*device_), host_at_start_); }
 
 double EngineDevice::overrun_share() const {
+  if (!spec_.is_played()) return 0;
   const device::LinkCounters link = device_->link().counters();
   double share = 0;
   for (const device::LaneCounters& lane :
@@ -118,6 +126,11 @@ double EngineDevice::overrun_share() const {
         since(link.from_device, link_at_start_.from_device)})
     if (lane.busy_s > 0) share = std::max(share, lane.overrun_s / lane.busy_s);
   return share;
+}
+
+bool EngineDevice::has_valid_times() const {
+  constexpr double kMostOverruns = 0.01;
+  return !spec_.is_unpaced() && overrun_share() <= kMostOverruns;
 }
 
 Bytes EngineDevice::link_bytes(device::Traffic traffic) const {

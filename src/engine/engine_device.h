@@ -17,17 +17,19 @@
 
 namespace sluice::engine {
 
-// The memory of an emulated device of which nothing is said: the smaller of 1 GiB and a quarter of what is
-// free. It comes beside the budget of the host.
-Bytes default_device_memory();
+// The memory of a device of which nothing is said: what is free there, less max(512 MiB, 5 %); of one that is
+// played the smaller of 1 GiB and a quarter of what is free here. It comes beside the budget of the host.
+// Error(kBudget) if hardly any is free.
+Bytes usual_device_memory(const device::DeviceFacts& facts);
 
 // Thread-compatible. What `parts` refers to must outlive it.
 class EngineDevice {
  public:
-  // `needs`: of the device's memory (device_needs); `fault`: as in EngineHooks. REQUIRES: plan.device.
-  // Error(kBudget) naming the least memory of the device that would do, (kInvalid) for a popularity of
-  // another shape, (kUsage), (kIo).
-  EngineDevice(const EnginePlan& plan, const UnitParts& parts, const DeviceNeeds& needs, CopyFault fault);
+  // `facts`: of the plan's device; `needs`: of its memory (device_needs); `host`: whose buffers are copied.
+  // REQUIRES: plan.device. Error(kBudget) naming the least memory of the device that would do, (kInvalid) for
+  // a popularity of another shape, (kUsage), and those of making a device.
+  EngineDevice(const EnginePlan& plan, const UnitParts& parts, const device::DeviceFacts& facts,
+               const DeviceNeeds& needs, const EngineHooks& hooks, device::Accountant& host);
 
   // Adds what decides about it to the host's policies, which have the costs. Where nobody has said what it is
   // to do, and it helps in no step, it is left alone: the host computes everything, and nothing stays there.
@@ -56,9 +58,15 @@ class EngineDevice {
   device::LaneCounters computed() const;
   device::LaneCounters host_computed() const;  // by the pace of the host; zeros without one
   // The largest share of a lane's busy time (computing, the host's, both ways of the link) by which its work
-  // really took longer than the specification says.
+  // really took longer than the specification says; 0 of a device that is not played.
   double overrun_share() const;
-  const device::EmulatedSpec& spec() const { return spec_; }
+  const device::DeviceSpec& spec() const { return spec_; }
+  const device::DeviceFacts& facts() const { return facts_; }
+  // What of its memory is or was in use, with what its driver takes.
+  Bytes used() const { return memory_.context + accountant().used(); }
+  Bytes peak() const { return memory_.context + accountant().peak(); }
+  // Times that this run measures with it mean something.
+  bool has_valid_times() const;
   const DeviceMemoryPlan& memory() const { return memory_; }
   const SlotChoice& slot_form() const { return slot_form_; }
   // The expert has a slot, though its copy may be under way.
@@ -67,7 +75,8 @@ class EngineDevice {
   const fetch::ReturnCounters& returns() const { return unit_->store().returns(); }
 
  private:
-  const device::EmulatedSpec spec_;
+  const device::DeviceSpec spec_;
+  const device::DeviceFacts facts_;
   const std::uint32_t layers_, experts_, top_k_, prefetch_size_;
   const std::uint32_t most_tokens_;
   const std::uint64_t seed_;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/bytes.h"
-#include "device/chunked_link.h"
+#include "device/choice/make_device.h"
 #include "experts/core/ids.h"
 #include "experts/core/tier.h"
 #include "experts/schedule/expert_costs.h"
@@ -20,6 +20,10 @@ class Prefetch;
 class Residency;
 struct LayerPolicies;
 }  // namespace sluice::experts
+
+namespace sluice::kernels {
+class UnitKernels;
+}
 
 namespace sluice::engine {
 
@@ -46,12 +50,12 @@ struct SecondUnit {
   void put_policies(const experts::ExpertSizes& sizes, experts::LayerPolicies& policies) const;
 };
 
-// As EmulatedOptions::fault: whether and how a piece of a copy fails.
-using CopyFault = std::function<device::Fault(std::uint64_t copy, Bytes moved)>;
-
 struct EngineHooks {
   std::optional<SecondUnit> second_unit = {};  // computes in place of the plan's device; empty: nothing does
-  CopyFault fault = {};                        // of the plan's device; empty: no copy fails
+  device::CopyFault fault = {};                // of the plan's device; empty: no copy fails
+  device::DeviceMaker devices = {};            // makes the plan's device
+  // What that computes with; empty: make_unit_kernels().
+  std::function<std::unique_ptr<kernels::UnitKernels>(device::Device&, const UnitParts&)> kernels = {};
 };
 
 }  // namespace sluice::engine

@@ -14,6 +14,7 @@
 #include "base/machine/thread_pool.h"
 #include "device/accountant.h"
 #include "device/host_buffer.h"
+#include "engine/device_budget.h"
 #include "engine/engine.h"
 #include "engine/engine_budget.h"
 #include "engine/engine_device.h"
@@ -24,6 +25,7 @@
 #include "engine/forward/models/models.h"
 #include "engine/forward/moe_block.h"
 #include "engine/forward/passes.h"
+#include "engine/forward/unit/measure_device.h"
 #include "engine/forward/workspace.h"
 #include "engine/plan/pool_plan.h"
 #include "engine/plan/unit_parts.h"
@@ -47,7 +49,7 @@ namespace sluice::engine {
 class Engine::Impl {
  public:
   Impl(const store::Checkpoint& checkpoint, const model::Model& model, EnginePlan plan,
-       std::size_t logit_rows, EngineHooks hooks);
+       std::size_t logit_rows, const EngineHooks& hooks);
 
   const store::Checkpoint& checkpoint() const { return checkpoint_; }
   const model::Model& model() const { return model_; }
@@ -96,7 +98,8 @@ class Engine::Impl {
   std::optional<LayersAhead> layers_ahead() const;  // empty: no prefetch asks for them
   void make_decider(experts::LayerPolicies policies);
   void measure_with(const std::function<void(const MeasureTools&)>& measure);
-  std::string_view link_view() const;  // DeviceProfile::view of this run. REQUIRES: a device
+  std::string_view link_view() const;     // DeviceProfile::view of this run. REQUIRES: a device
+  DeviceMeasures measured_there() const;  // likewise
   DeviceProfile measured_device(const MeasureTools& tools, const MeasureOptions& options);
   void check_residual() const;  // Error(kInvalid): it is of another model
   // Called with the error of a step: adds the place of impossible codes of dense weights.
@@ -117,6 +120,8 @@ class Engine::Impl {
   std::vector<const codec::MatrixFormat*> dense_formats_;  // of dense matrices, each once
   bool dense_there_ = false;                               // on the device
   std::size_t most_chunk_ = SIZE_MAX;                      // for which it has room
+  device::DeviceFacts device_facts_;
+  DensePlace dense_place_;  // where it was asked for, or may be
   DividedBudget budget_;
   experts::TierChoice tiers_;
   const PolicyPlan* policies_ = nullptr;  // of plan_

@@ -9,8 +9,8 @@
 namespace sluice::engine {
 
 BudgetParts Engine::Impl::budget_parts() const {
-  return {checkpoint_,    model_,      plan_,        *experts_,  kernels_,
-          dense_formats_, logit_rows_, dense_there_, most_chunk_};
+  return {checkpoint_,    model_,      plan_,        *experts_,   kernels_,
+          dense_formats_, logit_rows_, dense_there_, most_chunk_, device_facts_};
 }
 
 UnitParts Engine::Impl::unit_parts(DenseView view, std::size_t chunk) {
@@ -26,7 +26,8 @@ void Engine::Impl::divide() {
     BudgetParts parts = budget_parts();
     UnitParts unit = unit_parts(view, least_chunk(plan_.sequences));
     parts.dense_there = unit.dense_there = true;  // as they would be with the dense part there
-    dense_there_ = dense_goes_there(parts, unit, view);
+    dense_place_ = dense_place(parts, unit, view);
+    dense_there_ = dense_place_.there;
   }
   budget_ = divided();
   if (!dense_there_) return;

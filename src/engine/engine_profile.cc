@@ -13,14 +13,26 @@ namespace {
 // At the start of a run, where nobody has asked for exact figures.
 constexpr std::size_t kStartRepeats = 9, kDeviceStartRepeats = 5;
 
+bool is_of(const Profile& profile, const EngineDevice& device, const DeviceMeasures& what) {
+  return profile.device && profile.device->device == device.name() && profile.device->view == what.view &&
+         profile.device->computes_experts() == what.experts;
+}
+
 // A profile that the user names must say what the device costs: otherwise decisions would depend on what this
 // start measures.
-void check_device(const Profile& profile, const EngineDevice& device, std::string_view view) {
-  if (profile.device && profile.device->device == device.name() && profile.device->view == view) return;
-  if (profile.device && profile.device->device == device.name())
+void check_device(const Profile& profile, const EngineDevice& device, const DeviceMeasures& what) {
+  if (is_of(profile, device, what)) return;
+  const bool same_device = profile.device && profile.device->device == device.name();
+  if (same_device && profile.device->view == what.view)
+    throw Error(ErrorKind::kInvalid, "the profile was measured where the device computed no expert")
+        .in(mark(Setting::kProfile))
+        .expected("times of experts on the device")
+        .found("none")
+        .fix("measure again: sluice profile");
+  if (same_device)
     throw Error(ErrorKind::kInvalid, "the profile was measured with experts that cross the link otherwise")
         .in(mark(Setting::kProfile))
-        .expected("experts as " + std::string(view))
+        .expected("experts as " + std::string(what.view))
         .found(profile.device->view.empty() ? "none said" : profile.device->view)
         .fix("measure again with " + Setting::kKeep + ", " + Setting::kDeviceKeep + " and " +
              Setting::kPrecision + " as this run has them");
@@ -51,7 +63,7 @@ void Engine::Impl::make_profile() {
   const ProfiledModel model = profiled_model(checkpoint_, model_, *experts_);
   if (plan_.profile && !plan_.profile_if_it_fits) {
     check_profile(*plan_.profile, model, machine(), mark(Setting::kProfile));
-    if (device_) check_device(*plan_.profile, *device_, link_view());
+    if (device_) check_device(*plan_.profile, *device_, measured_there());
   }
   if (plan_.profile && fits(*plan_.profile, model, machine())) {
     profile_ = plan_.profile;
@@ -64,9 +76,7 @@ void Engine::Impl::make_profile() {
                                  .stop = plan_.stop};
     measure_with([&](const MeasureTools& tools) { profile_ = measure_profile(tools, machine(), options); });
   }
-  if (!device_ || (profile_->device && profile_->device->device == device_->name() &&
-                   profile_->device->view == link_view()))
-    return;
+  if (!device_ || is_of(*profile_, *device_, measured_there())) return;
   measure_with([&](const MeasureTools& tools) {
     profile_->device =
         measured_device(tools, {.repeats = kDeviceStartRepeats, .seed = plan_.seed, .stop = plan_.stop});
@@ -77,6 +87,10 @@ std::string_view Engine::Impl::link_view() const {
   if (experts_->facts().sliced)
     return policies_->precision.mode == experts::PrecisionMode::kLow ? kMsbView : kSlicesView;
   return plan_.device->copies_packed ? kPackedView : kWordsView;
+}
+
+DeviceMeasures Engine::Impl::measured_there() const {
+  return {.view = link_view(), .experts = plan_.device->experts_lack.empty()};
 }
 
 ProfiledMachine Engine::Impl::machine() const {
@@ -103,8 +117,8 @@ Profile Engine::Impl::measure(const MeasureOptions& options) {
 }
 
 DeviceProfile Engine::Impl::measured_device(const MeasureTools& tools, const MeasureOptions& options) {
-  DeviceProfile profile = measure_device(tools, device_->unit(), device_->name(), link_view(), options);
-  profile.full_duplex = device_->spec().full_duplex;
+  DeviceProfile profile = measure_device(tools, device_->unit(), device_->name(), measured_there(), options);
+  profile.full_duplex = device_->spec().full_duplex();
   return profile;
 }
 

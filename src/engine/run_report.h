@@ -37,6 +37,7 @@ class WeightFiles;
 namespace sluice::engine {
 
 struct DenseChoice;  // engine/forward/dense/dense_choice.h
+struct DensePlace;   // engine/device_budget.h
 class DenseWeights;  // engine/forward/dense/dense_weights.h
 class Embedding;     // engine/forward/embedding.h
 class EngineDevice;  // engine/engine_device.h
@@ -80,6 +81,7 @@ struct RunReport {
   const experts::LayerDecider& decider;
   const experts::InputPrediction& input_prediction;  // of routers of next layers
   const EngineDevice* device;                        // null: there is none
+  const DensePlace& dense_place;                     // empty where the plan leaves the dense part to the host
   const experts::TierChoice& tiers;                  // beside a device
   const fetch::ExpertStore& experts;                 // parts in memory, sizes, counters
   fetch::WeightFiles& files;

@@ -291,7 +291,9 @@ Comparison Comparer::run(const std::vector<Contender>& contenders, const Compare
       comparison.routing = engine.policies().played();
       if (const engine::EngineDevice* const device = engine.report().device) {
         comparison.device = device->name();
-        comparison.dilation = device->spec().dilation;
+        comparison.device_kind = device->spec().kind();
+        comparison.device_is_played = device->spec().is_played();
+        comparison.dilation = device->spec().dilation();
       }
       const bool loses = !arithmetic || engine.checkpoint().slices() || !comparison.routing.empty();
       compared.add_run(run.figures, arithmetic, loses);
@@ -371,7 +373,7 @@ Json to_json(const Comparison& comparison) {
                {"presets", presets}};
   if (!comparison.routing.empty()) json["routing"] = comparison.routing;
   if (!comparison.device.empty())
-    json["device"] = {{"name", "emulated"},
+    json["device"] = {{"name", comparison.device_kind},
                       {"spec", comparison.device},
                       {"dilation", comparison.dilation},
                       {"same_ranking", same_ranking(comparison)}};
@@ -383,6 +385,12 @@ namespace {
 std::string texts_text(const Comparison& comparison) {
   if (comparison.same_texts()) return "all equal";
   return !comparison.different_though_computed_alike() ? "equal where computed alike" : "DIFFER";
+}
+
+std::string device_text(const Comparison& comparison) {
+  return (comparison.device_is_played ? "device, emulated: no time here is a speed of this program ("
+                                      : "device (") +
+         breakable(comparison.device) + ")";
 }
 
 // One line for each contender that computes otherwise than the exact model.
@@ -444,9 +452,7 @@ std::string table_text(const Comparison& comparison, std::size_t columns) {
                           comparison.threads == 1 ? "" : "s", runs, runs == 1 ? "" : "s",
                           texts_text(comparison))) +
          (comparison.routing.empty() ? "" : line("routing: " + comparison.routing)) +
-         (comparison.device.empty() ? ""
-                                    : line("device, emulated: no time here is a speed of this program (" +
-                                           breakable(comparison.device) + ")")) +
+         (comparison.device.empty() ? "" : line(device_text(comparison))) +
          line(
              "in vain: what was read ahead beside read/token, and then not needed; hits: experts that needed "
              "no "

@@ -130,6 +130,8 @@ struct Comparison {
   unsigned threads = 0;
   std::string routing = {};                             // engine::PolicyPlan::played
   std::string device = {};                              // its specification; empty: the host is alone
+  std::string device_kind = {};                         // "emulated" "cuda"
+  bool device_is_played = false;                        // its seconds are no speed of this program
   double dilation = 1;                                  // of that device
   const Compared& find(std::string_view preset) const;  // REQUIRES: it was compared
   bool same_texts() const;                              // over all runs of all contenders

@@ -54,9 +54,13 @@ std::string clocks_table(const Comparison& comparison, std::size_t columns) {
   return '\n' + text_table(rows, columns) +
          wrapped_text(
              fmt::format("a decode step and its experts, as measured and by the modelled clock, which puts "
-                         "the presets in {} order; overruns: the most of all runs by which the device was "
-                         "slower than its specification; dilated x{:g}",
-                         same_ranking(comparison) ? "the same" : "ANOTHER", comparison.dilation),
+                         "the presets in {} order{}",
+                         same_ranking(comparison) ? "the same" : "ANOTHER",
+                         comparison.device_is_played
+                             ? fmt::format("; overruns: the most of all runs by which the device was slower "
+                                           "than its specification; dilated x{:g}",
+                                           comparison.dilation)
+                             : ""),
              columns) +
          '\n';
 }

@@ -212,6 +212,7 @@ void plan(const Options& options) {
   if (options.trace.empty()) routing.played = engine::played_in_profile(engine.report());
   if (flags.json) {
     Json json = plan_json(engine, positions);
+    if (!engine.plan().no_device.empty()) json["no_device"] = with_names(engine.plan().no_device);
     if (engine.report().device != nullptr)
       json["device"] = device_plan_json(engine.report(), static_cast<std::uint32_t>(options.batch));
     add_played(json, routing.played);
@@ -226,6 +227,7 @@ void plan(const Options& options) {
     add_pools(engine, *engine.report().pool_plan, table);
   else
     add_cache(engine, table);
+  if (!engine.plan().no_device.empty()) table.row("device", "none: " + with_names(engine.plan().no_device));
   if (engine.report().device != nullptr)
     for (const ReportRow& row : device_plan_rows(engine.report(), static_cast<std::uint32_t>(options.batch)))
       table.row(row.name, row.text);
@@ -254,7 +256,8 @@ void add_plan(Command& app) {
       {.seed = "Which experts costs are measured of at the start; default: 0",
        .router = "all but exact change the text; prompts are routed exactly",
        .context = "Most tokens to plan for (see " + Setting::kTokens + "); default: the model's maximum",
-       .devices = true});
+       .devices = true,
+       .finds_device = true});
   // What these decide, they decide token by token, and a plan has no tokens.
   command->without_effect(
       {Setting::kCritical, Setting::kTheta, Setting::kCriticalCount, Setting::kLowView, Setting::kLsbMiss,
@@ -268,7 +271,7 @@ void add_plan(Command& app) {
       "  sluice plan qwen.sluice --memory 8GiB\n"
       "  sluice plan qwen.sluice --memory 8GiB --trace qwen.trace\n"
       "  sluice plan sliced.sluice --memory 8GiB --preset slicemoe\n"
-      "  sluice plan qwen.sluice --memory 8GiB --device emulated --device-memory 2GiB");
+      "  sluice plan qwen.sluice --memory 8GiB --device cuda --device-memory 20GiB");
   command->callback([options] { plan(*options); });
 }
 

@@ -115,7 +115,7 @@ void profile(const Options& options) {
   RecordedRouting routing;
   if (!options.trace.empty()) routing = read_routing(options.trace, open.model.config);
   settings.positions = 16;
-  if (flags.device != "none") settings.device_slots = 0;  // nothing stays there
+  if (settings.has_device()) settings.device_slots = 0;  // nothing stays there
   engine::Engine engine(*open.checkpoint, open.model,
                         engine::resolve(settings, *open.checkpoint, open.model));
   check_identity(routing, options.trace, engine);

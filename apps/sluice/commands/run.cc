@@ -346,7 +346,7 @@ void add_run(Command& app) {
   command
       ->add_flag(Setting::kShowExperts, options->show_experts, "Draw which experts are in memory at the end")
       ->group(output);
-  add_engine_flags(*command, options->engine, {.devices = true, .plays_routing = true});
+  add_engine_flags(*command, options->engine, {.devices = true, .finds_device = true, .plays_routing = true});
   command->footer(
       "Examples:\n"
       "  sluice run models/fable-moe-18m -p \"Once upon a time\" -n 60 --memory 40MiB\n"

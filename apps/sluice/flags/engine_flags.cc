@@ -15,22 +15,31 @@ namespace {
 
 const std::string kDeviceGroup = "Device";
 
-void add_device_choice(Command& command, EngineFlags& flags, const std::string& does) {
+void add_device_choice(Command& command, EngineFlags& flags, const EngineHelp& help,
+                       const std::string& does) {
+  if (help.finds_device) flags.device = "auto";
   command
       .add_option(Setting::kDevice, &flags.device,
                   does +
-                      ": emulated, which may be followed by :link=2GB/s,latency=20us,compute=60GB/s,… "
-                      "(its seconds are no speed of the program), or none")
+                      ": cuda, a GPU (cuda:1 the second one); auto, a GPU that is there and goes with the "
+                      "rest, else none; none; emulated, which may be followed by "
+                      ":link=2GB/s,latency=20us,compute=60GB/s,… (its seconds are no speed of the program)")
       ->group(kDeviceGroup)
       ->show_default();
+  command
+      .add_option(Setting::kDeviceMath, &flags.device_math,
+                  "How it computes: same (the default), with the bits of the host; fast is to come")
+      ->group(kDeviceGroup);
   command
       .add_option(Setting::kLink, &flags.link,
                   "Its link carries no more than this each way (25GB/s), however fast it is")
       ->group(kDeviceGroup);
   command
-      .add_option(Setting::kDenseOn, &flags.dense_on,
-                  "Where dense weights and the key/value cache are, and attention is computed: host (the "
-                  "default), device, or auto (the device if they fit there)")
+      .add_option(
+          Setting::kDenseOn, &flags.dense_on,
+          "Where dense weights and the key/value cache are, and attention is computed: host, device, or "
+          "auto (the device if it has kernels for them, and they fit there); default: auto for a GPU, "
+          "host for an emulated device")
       ->group(kDeviceGroup);
   command
       .add_option(
@@ -42,8 +51,8 @@ void add_device_choice(Command& command, EngineFlags& flags, const std::string& 
       ->show_default();
 }
 
-void add_device_flags(Command& command, EngineFlags& flags) {
-  add_device_choice(command, flags, "Computes experts beside the host");
+void add_device_flags(Command& command, EngineFlags& flags, const EngineHelp& help) {
+  add_device_choice(command, flags, help, "Computes experts beside the host");
   command
       .add_option(Setting::kPlacementPrefill, &flags.placement_prefill,
                   Setting::kPlacement +
@@ -52,9 +61,11 @@ void add_device_flags(Command& command, EngineFlags& flags) {
                       Setting::kPlacement + " is not given")
       ->group(kDeviceGroup);
   command
-      .add_option(Setting::kDeviceMemory, &flags.device_memory,
-                  "Budget of the device's own memory (8MiB), beside " + Setting::kMemory +
-                      "; default: what its slots take, or the smaller of 1 GiB and a quarter of what is free")
+      .add_option(
+          Setting::kDeviceMemory, &flags.device_memory,
+          "Budget of the device's own memory (8MiB), beside " + Setting::kMemory +
+              "; default: what its slots take; else of a GPU what is free, less max(512 MiB, 5 %), of an "
+              "emulated device the smaller of 1 GiB and a quarter of what is free here")
       ->group(kDeviceGroup);
   command
       .add_option(Setting::kDeviceSlots, &flags.device_slots,
@@ -156,7 +167,7 @@ void add_policy_flags(Command& command, EngineFlags& flags, const EngineHelp& he
               " dali-residual adds to inputs of routers (sluice calibrate); default: the store's. auto "
               "prefetches so where that was found to be better than stream")
       ->group(policies);
-  if (help.devices) add_device_flags(command, flags);
+  if (help.devices) add_device_flags(command, flags, help);
   add_computing_flags(command, flags.slices);
   add_slice_flags(command, flags.slices);
 }
@@ -212,7 +223,7 @@ void add_engine_flags(Command& command, EngineFlags& flags, const EngineHelp& he
   if (help.policies != PolicyFlags::kNone)
     add_policy_flags(command, flags, help);
   else if (help.devices)
-    add_device_choice(command, flags, "Also measures this device, at work beside the host");
+    add_device_choice(command, flags, help, "Also measures this device, at work beside the host");
 }
 
 }  // namespace sluice::app

@@ -23,7 +23,7 @@ struct EngineFlags : CommonFlags {
                                      dense = "auto";  // empty: the preset's
   std::string scheduler, prefetch, placement, placement_prefill;
   std::string device = "none", device_memory, device_cache, dense_on;  // empty: as EngineOptions says
-  std::string device_keep = "auto", tiers, link;
+  std::string device_keep = "auto", tiers, link, device_math;
   std::optional<std::int64_t> device_slots, prefetch_size;
   DeviceCacheFlags device_cache_rules;
   std::string residual;                    // file; empty: the store's sidecar if it has one
@@ -58,6 +58,7 @@ struct EngineHelp {
       "encoder); an answer ends there; default: the model's maximum";
   PolicyFlags policies = PolicyFlags::kAll;
   bool devices = false;        // has the flags of a device; without policies, the device alone
+  bool finds_device = false;   // takes a GPU that is there where nobody names a device
   bool plays_routing = false;  // has the flags of the router recorded, which is for benchmarks
 };
 void add_engine_flags(Command& command, EngineFlags& flags, const EngineHelp& help = {});

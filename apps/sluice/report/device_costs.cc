@@ -32,7 +32,7 @@ std::vector<ReportRow> device_cost_rows(const engine::DeviceProfile& profile) {
                        link_text(profile.idle), link_text(profile.busy),
                        format_duration(profile.busy.seconds(profile.expert)), format_bytes(profile.expert))},
           {"an expert", "by tokens, on the host " + times_text(profile.host) + "; on the device " +
-                            times_text(profile.run)},
+                            (profile.computes_experts() ? times_text(profile.run) : "none")},
           {"a layer", fmt::format("attention and norms by tokens {}; prediction {}; a few bytes down {}",
                                   times_text(profile.attention), format_duration(profile.predict.median),
                                   format_duration(profile.sync.median))}};

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <utility>
 
 #include "base/bytes.h"
 #include "base/duration.h"
 #include "base/setting.h"
+#include "engine/device_budget.h"
 #include "engine/engine_device.h"
 #include "engine/plan/memory_plan.h"
 #include "engine/plan/profile.h"
@@ -69,14 +71,14 @@ Json to_json(const UnitForecast& forecast) {
 std::vector<ReportRow> device_plan_rows(const engine::RunReport& run, std::uint32_t tokens) {
   const engine::EngineDevice& device = *run.device;
   const engine::DeviceMemoryPlan& memory = device.memory();
-  const Forecasts forecasts = forecasts_of(run, tokens);
   const std::uint32_t experts = device.shape().experts;
   std::vector<ReportRow> rows = device_cost_rows(run.profile.value().device.value());
   const auto row = [&](std::string_view name, std::string text) { rows.push_back({name, std::move(text)}); };
   if (std::string limit = link_limit_text(run); !limit.empty()) row("link limit", std::move(limit));
   row("device memory",
-      fmt::format("{}: {}activations {}, staging {}, experts {} ({} of {} of each layer, {} each)",
+      fmt::format("{}: {}{}activations {}, staging {}, experts {} ({} of {} of each layer, {} each)",
                   format_bytes(memory.budget),
+                  memory.context > 0 ? fmt::format("context {}, ", format_bytes(memory.context)) : "",
                   device.has_dense()
                       ? fmt::format("dense {}, kv {}, ", format_bytes(memory.dense), format_bytes(memory.kv))
                       : "",
@@ -91,6 +93,14 @@ std::vector<ReportRow> device_plan_rows(const engine::RunReport& run, std::uint3
                   : "dense weights and the key/value cache are in host memory: the device computes routed "
                     "experts alone; ") +
               "experts that are neither there nor in host memory are on disk");
+  if (!run.dense_place.why.empty())
+    row("", fmt::format("dense weights on the {}: {}", device.has_dense() ? "device" : "host",
+                        run.dense_place.why));
+  if (std::string lacking = lacking_text(run); !lacking.empty()) {
+    row("left alone", std::move(lacking));
+    return rows;
+  }
+  const Forecasts forecasts = forecasts_of(run, tokens);
   row("a layer",
       fmt::format("of {} token{}: {}", tokens, tokens == 1 ? "" : "s", forecast_text(forecasts.decode)));
   row("", fmt::format("of a prompt's {}: {}", forecasts.prompt.tokens, forecast_text(forecasts.prompt)));
@@ -104,26 +114,32 @@ std::vector<ReportRow> device_plan_rows(const engine::RunReport& run, std::uint3
 
 Json device_plan_json(const engine::RunReport& run, std::uint32_t tokens) {
   const engine::DeviceMemoryPlan& memory = run.device->memory();
+  const std::string& lacking = run.plan.device->experts_lack;
+  Json json = {{"memory",
+                {{"budget", memory.budget},
+                 {"minimum", memory.minimum},
+                 {"by_name",
+                  {{"context", memory.context},
+                   {"dense", memory.dense},
+                   {"kv", memory.kv},
+                   {"activations", memory.activations},
+                   {"staging", memory.staging},
+                   {"experts", memory.experts}}}}},
+               {"slots", memory.slots},
+               {"keep", slots_json(run)},
+               {"tiers", experts::tiers_name(run.tiers.tiers)},
+               {"tiers_why", run.tiers.why},
+               {"dense_on", run.device->has_dense() ? "device" : "host"},
+               {"dense_why", run.dense_place.why.empty() ? Json() : Json(run.dense_place.why)},
+               {"experts_lack", lacking.empty() ? Json() : Json(lacking)},
+               {"rests", run.device->rests()}};
+  if (!lacking.empty()) return json;
   const Forecasts forecasts = forecasts_of(run, tokens);
-  return {{"memory",
-           {{"budget", memory.budget},
-            {"minimum", memory.minimum},
-            {"by_name",
-             {{"dense", memory.dense},
-              {"kv", memory.kv},
-              {"activations", memory.activations},
-              {"staging", memory.staging},
-              {"experts", memory.experts}}}}},
-          {"slots", memory.slots},
-          {"keep", slots_json(run)},
-          {"tiers", experts::tiers_name(run.tiers.tiers)},
-          {"tiers_why", run.tiers.why},
-          {"dense_on", run.device->has_dense() ? "device" : "host"},
-          {"rests", run.device->rests()},
-          {"decode", to_json(forecasts.decode)},
-          {"prompt", to_json(forecasts.prompt)},
-          {"twice_memory", to_json(forecasts.twice_memory)},
-          {"twice_link", to_json(forecasts.twice_link)}};
+  json.update({{"decode", to_json(forecasts.decode)},
+               {"prompt", to_json(forecasts.prompt)},
+               {"twice_memory", to_json(forecasts.twice_memory)},
+               {"twice_link", to_json(forecasts.twice_link)}});
+  return json;
 }
 
 }  // namespace sluice::app

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "base/bytes.h"
 #include "base/duration.h"
@@ -12,6 +14,7 @@
 #include "base/setting.h"
 #include "base/wrapped_text.h"
 #include "device/device.h"
+#include "engine/device_budget.h"
 #include "engine/engine_device.h"
 #include "engine/plan/device_profile.h"
 #include "engine/plan/engine_plan.h"
@@ -30,17 +33,7 @@ namespace {
 using device::Traffic;
 using experts::StepKind;
 
-// A device whose operations and copies really took longer than its specification says is slower than itself;
-// so is a paced host.
-constexpr double kValidOverruns = 0.01;
-
 constexpr Traffic kTraffics[] = {Traffic::kDemand, Traffic::kResult, Traffic::kPrefetch, Traffic::kUpdate};
-
-bool is_paced(const device::EmulatedSpec& spec) { return spec.link_bytes_per_s && spec.compute_bytes_per_s; }
-
-bool is_valid(const engine::EngineDevice& device) {
-  return is_paced(device.spec()) && device.overrun_share() <= kValidOverruns;
-}
 
 // Over both kinds of step.
 template <class Member>
@@ -94,14 +87,19 @@ std::string link_text(const engine::EngineDevice& device) {
   const double busy = device.link_busy_s();
   if (busy > 0)
     text += fmt::format("; {} while busy", format_rate(static_cast<double>(all_link_bytes(device)) / busy));
-  const auto& limit = device.spec().link_bytes_per_s;
-  if (limit) text += " of " + format_rate(*limit / device.spec().dilation);
+  if (const auto limit = device.spec().link_limit()) text += " of " + format_rate(*limit);
   return text;
 }
 
-bool link_is_limited(const engine::RunReport& run) {
-  return run.plan.device && run.plan.device->unlimited_link;
+bool link_is_limited(const engine::RunReport& run) { return run.plan.device && run.plan.device->link_limit; }
+
+// "cuda (NVIDIA H200, compute 9.0)".
+std::string kind_text(const engine::EngineDevice& device) {
+  const std::string& hardware = device.facts().hardware;
+  return std::string(device.device().name()) + (hardware.empty() ? "" : " (" + hardware + ")");
 }
+
+Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
 
 }  // namespace
 
@@ -136,20 +134,21 @@ Json slots_json(const engine::RunReport& run) {
 
 std::string link_limit_text(const engine::RunReport& run) {
   if (!link_is_limited(run)) return "";
-  const device::EmulatedSpec& spec = run.device->spec();
   const auto rate = [&](double bytes_per_s) {
-    return std::isinf(bytes_per_s) ? "not paced" : format_rate(bytes_per_s / spec.dilation);
+    return std::isinf(bytes_per_s) ? "not paced" : format_rate(bytes_per_s);
   };
-  return fmt::format("{} limits the link to {}; without it: {}", flag(Setting::kLink),
-                     rate(spec.link_bytes_per_s.value()), rate(*run.plan.device->unlimited_link));
+  const std::optional<double> without = run.plan.device->link_limit->without;
+  return fmt::format("{} limits the link to {}{}", flag(Setting::kLink),
+                     rate(run.device->spec().link_limit().value()),
+                     without ? "; without it: " + rate(*without) : "");
 }
 
 // Null where the host takes as long as it takes.
 static Json host_pace_json(const engine::EngineDevice& device) {
-  const auto& rate = device.spec().host_bytes_per_s;
+  const std::optional<double> rate = device.spec().host_limit();
   if (!rate) return {};
   const device::LaneCounters computed = device.host_computed();
-  return {{"limit_bytes_per_s", *rate / device.spec().dilation},
+  return {{"limit_bytes_per_s", *rate},
           {"busy_s", computed.busy_s},
           {"overruns", computed.overruns},
           {"overrun_s", computed.overrun_s}};
@@ -159,7 +158,7 @@ Json device_json(const engine::RunReport& run) {
   const engine::EngineDevice& device = *run.device;
   const device::Accountant& accountant = device.accountant();
   const device::LaneCounters computed = device.computed();
-  Json by_name;
+  Json by_name = {{"context", device.memory().context}};
   for (const device::Account account :
        {device::Account::kDense, device::Account::kKv, device::Account::kActivations,
         device::Account::kStaging, device::Account::kExperts})
@@ -168,14 +167,17 @@ Json device_json(const engine::RunReport& run) {
   for (const Traffic traffic : kTraffics)
     bytes[std::string(device::traffic_name(traffic))] = device.link_bytes(traffic);
   bytes["busy_s"] = device.link_busy_s();
-  const auto& limit = device.spec().link_bytes_per_s;
-  bytes["limit_bytes_per_s"] = limit ? Json(*limit / device.spec().dilation) : Json();
+  const std::optional<double> limit = device.spec().link_limit();
+  bytes["limit_bytes_per_s"] = limit ? Json(*limit) : Json();
   bytes["limited"] = link_is_limited(run);
   return {{"name", device.device().name()},
           {"spec", device::to_text(device.spec())},
-          {"memory", {{"budget", device.memory().budget}, {"peak", accountant.peak()}, {"by_name", by_name}}},
+          {"hardware", text_or_null(device.facts().hardware)},
+          {"memory", {{"budget", device.memory().budget}, {"peak", device.peak()}, {"by_name", by_name}}},
           {"slots", device.memory().slots},
           {"dense_on", device.has_dense() ? "device" : "host"},
+          {"dense_why", text_or_null(run.dense_place.why)},
+          {"experts_lack", text_or_null(run.plan.device->experts_lack)},
           {"keep", slots_json(run)},
           {"tiers", experts::tiers_name(run.tiers.tiers)},
           {"tiers_why", run.tiers.why},
@@ -187,8 +189,8 @@ Json device_json(const engine::RunReport& run) {
           {"overrun_s", computed.overrun_s},
           {"overrun_share", device.overrun_share()},
           {"host", host_pace_json(device)},
-          {"dilation", device.spec().dilation},
-          {"valid_times", is_valid(device)}};
+          {"dilation", device.spec().dilation()},
+          {"valid_times", device.has_valid_times()}};
 }
 
 // A decode step by both clocks.
@@ -275,6 +277,7 @@ Json device_profile_json(const engine::RunReport& run) {
 }
 
 void add_device(Json& json, const engine::RunReport& run) {
+  if (!run.plan.no_device.empty()) json["no_device"] = with_names(run.plan.no_device);
   if (run.device == nullptr) return;
   json["device"] = device_json(run);
   json["placement"] = placement_json(run);
@@ -283,8 +286,15 @@ void add_device(Json& json, const engine::RunReport& run) {
 
 std::string device_text(const engine::RunReport& run) {
   if (run.device == nullptr) return "";
+  if (!run.device->spec().is_played()) return shown_device(run.device->name());
   return fmt::format("emulated, dilated x{:g}: no time here is a speed of this program ({})",
-                     run.device->spec().dilation, shown_device(run.device->name()));
+                     run.device->spec().dilation(), shown_device(run.device->name()));
+}
+
+std::string lacking_text(const engine::RunReport& run) {
+  const std::string& formats = run.plan.device->experts_lack;
+  if (formats.empty()) return "";
+  return "the host computes all experts: a GPU has no kernels for those in " + formats;
 }
 
 // Behind a figure of what was copied ahead; empty where nobody has foretold numbers of tokens.
@@ -300,7 +310,7 @@ std::string device_figures(const engine::RunReport& run) {
   if (run.device == nullptr) return "";
   using experts::DeviceCounts;
   const experts::DeviceDecider& decider = *run.decider.device();
-  return fmt::format("device {} of {}, {}{:.0f} % of experts", format_bytes(run.device->accountant().used()),
+  return fmt::format("device {} of {}, {}{:.0f} % of experts", format_bytes(run.device->used()),
                      format_bytes(run.device->memory().budget),
                      run.device->has_dense() ? "all dense weights and " : "",
                      share(static_cast<double>(sum(decider, &DeviceCounts::assigned)),
@@ -308,6 +318,8 @@ std::string device_figures(const engine::RunReport& run) {
 }
 
 std::vector<ReportRow> device_rows(const engine::RunReport& run) {
+  if (run.device == nullptr && !run.plan.no_device.empty())
+    return {{"device", "none: " + with_names(run.plan.no_device)}};
   if (run.device == nullptr) return {};
   using experts::DeviceCounts;
   const engine::EngineDevice& device = *run.device;
@@ -315,8 +327,8 @@ std::vector<ReportRow> device_rows(const engine::RunReport& run) {
   const auto assigned = static_cast<double>(sum(decider, &DeviceCounts::assigned));
   const auto active = static_cast<double>(sum(decider, &DeviceCounts::active));
   std::vector<ReportRow> rows = {
-      {"device", fmt::format("{}: peak {} of {}, {}room for {} experts of each layer", device.device().name(),
-                             format_bytes(device.accountant().peak()), format_bytes(device.memory().budget),
+      {"device", fmt::format("{}: peak {} of {}, {}room for {} experts of each layer", kind_text(device),
+                             format_bytes(device.peak()), format_bytes(device.memory().budget),
                              device.has_dense() ? "with dense weights and the key/value cache, " : "",
                              device.memory().slots)}};
   if (device.rests()) {
@@ -329,6 +341,7 @@ std::vector<ReportRow> device_rows(const engine::RunReport& run) {
       {"placement", fmt::format("{}: {:.1f} % of experts on the device, {:.1f} % of these were there",
                                 run.policies.placement_text(), share(assigned, active),
                                 share(static_cast<double>(sum(decider, &DeviceCounts::hits)), assigned))});
+  if (std::string lacking = lacking_text(run); !lacking.empty()) rows.push_back({"", std::move(lacking)});
   if (device.takes_none()) rows.push_back({"", "no expert is computed there, so that none is copied there"});
   rows.push_back({"link", link_text(device)});
   if (link_is_limited(run)) rows.push_back({"", link_limit_text(run)});
@@ -346,13 +359,13 @@ std::vector<ReportRow> device_rows(const engine::RunReport& run) {
     rows.push_back({"step", fmt::format("{} by the modelled clock, {} here",
                                         format_duration(engine::predicted_step(run).step),
                                         format_duration(engine::measured_step(run).step))});
-  if (!is_valid(device))
-    rows.push_back({"", is_paced(device.spec())
-                            ? "the device could not keep its own times here: no time of this run is valid"
-                            : "the device is not paced: no time of this run is valid"});
-  else
+  if (!device.has_valid_times())
+    rows.push_back({"", device.spec().is_unpaced()
+                            ? "the device is not paced: no time of this run is valid"
+                            : "the device could not keep its own times here: no time of this run is valid"});
+  else if (device.spec().is_played())
     rows.push_back({"", fmt::format("emulated, dilated x{:g}: no time of this run is a speed of this program",
-                                    device.spec().dilation)});
+                                    device.spec().dilation())});
   return rows;
 }
 

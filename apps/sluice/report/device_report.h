@@ -9,7 +9,8 @@
 
 namespace sluice::app {
 
-// Adds `device`, `placement` and `profile` (the three below) of a run with a device; nothing of another one.
+// Adds `device`, `placement` and `profile` (the three below) of a run with a device; of another one `no_device`,
+// why a device that is there is not used, or nothing.
 void add_device(Json& json, const engine::RunReport& run);
 // {name, memory{}, link{}, busy_s, overruns, host{}, dilation}, {host, device, loads, …, decode{}}, and
 // {assigned, hits, active, resident, prefetch{}}. REQUIRES: the run has a device.
@@ -32,9 +33,12 @@ std::string device_figures(const engine::RunReport& run);
 // "emulated, dilated x4: no time here is a speed of this program (SPECIFICATION)", for commands without a
 // table of the device; empty without a device.
 std::string device_text(const engine::RunReport& run);
+// That the device computes no expert, since it has no kernels for their formats; empty where it has.
+// REQUIRES: the run has a device.
+std::string lacking_text(const engine::RunReport& run);
 // Why the device of this run is left alone, by its costs.
 std::string resting_reason(const engine::RunReport& run);
-// Empty without a device.
+// Without a device empty, or why one that is there is not used.
 std::vector<ReportRow> device_rows(const engine::RunReport& run);
 
 }  // namespace sluice::app

@@ -29,7 +29,8 @@ std::vector<device::Account> accounts_of(const engine::RunReport& run) {
 Bytes memory_peak(const engine::RunReport& run, Engines engines) {
   const Bytes accounted = run.accountant.peak();
   // The memory of an emulated device is of this process, too, and has a budget of its own.
-  const Bytes devices = run.device != nullptr ? run.device->accountant().peak() : 0;
+  const bool plays = run.device != nullptr && run.device->spec().is_played();
+  const Bytes devices = plays ? run.device->peak() : 0;
   const Bytes measured = engine::measured_peak();
   return engines == Engines::kOne ? std::max(accounted, measured - std::min(measured, devices)) : accounted;
 }
@@ -66,7 +67,7 @@ std::string memory_line_short(const engine::RunReport& run, std::size_t columns)
     length += parts.back().text.size();
   }
   if (run.device != nullptr) {
-    const Bytes used = run.device->accountant().used();
+    const Bytes used = run.device->used();
     parts.push_back(
         {used, fmt::format(" | device {:.1f}", static_cast<double>(used) / static_cast<double>(kMiB))});
     length += parts.back().text.size();

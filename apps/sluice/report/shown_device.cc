@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/rate.h"
 #include "base/wrapped_text.h"
-#include "device/emulated/emulated_spec.h"
+#include "device/choice/device_spec.h"
 
 namespace sluice::app {
 namespace {
@@ -21,7 +21,13 @@ std::string shown_device(std::string_view name) {
   const std::size_t end = name.find(", ");  // what stands behind the specification
   const std::string_view written = name.substr(0, end), more = end == name.npos ? "" : name.substr(end);
   try {
-    const device::EmulatedSpec spec = device::parse_emulated_spec(written, "");
+    const device::DeviceSpec device = device::parse_device_spec(written, "");
+    if (!device.is_played()) {
+      const std::optional<double> limit = device.link_limit();
+      return std::string(written.substr(0, written.find(','))) +
+             (limit ? ", link limited to " + format_rate(*limit) : "") + std::string(more);
+    }
+    const device::EmulatedSpec& spec = *device.emulated();
     return fmt::format(
         "emulated:link={}, latency={}, compute={}, host={}, threads={}, dilate={:g}, duplex={}{}",
         rate_text(spec.link_bytes_per_s), format_duration(spec.latency_s),

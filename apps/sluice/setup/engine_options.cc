@@ -6,8 +6,9 @@
 #include "base/files/file.h"
 #include "base/setting.h"
 #include "base/unknown_name.h"
-#include "device/emulated/emulated_spec.h"
+#include "device/choice/make_device.h"
 #include "engine/plan/policy_plan.h"
+#include "engine/plan/settled_device.h"
 #include "experts/registry.h"
 #include "flags/device_cache_flags.h"
 #include "flags/number_range.h"
@@ -65,17 +66,27 @@ void find_popularity(const engine::PolicyPlan& chosen, UnusedRanks unused, engin
 }
 
 // Beside a device this router's text follows from measured costs, so these must be those of every start.
-void check_costs_are_kept(const EngineFlags& flags, const engine::PolicyPlan& chosen,
-                          const engine::EngineOptions& options) {
+bool lacks_kept_costs(const EngineFlags& flags, const engine::PolicyPlan& chosen,
+                      const engine::EngineOptions& options) {
   const bool by_costs = chosen.router->rules == experts::RouterRules::kSmoe;
-  if (!by_costs || !options.has_device() || options.profile || store::looks_like_store(flags.model)) return;
-  throw Error(ErrorKind::kUsage,
-              "beside a device the router smoe chooses by what is there, which follows from measured costs; "
-              "measured at each start, they would give another text each time")
+  return by_costs && options.has_device() && !options.profile && !store::looks_like_store(flags.model);
+}
+
+Error no_kept_costs(const EngineFlags& flags) {
+  return Error(ErrorKind::kUsage,
+               "beside a device the router smoe chooses by what is there, which follows from measured costs; "
+               "measured at each start, they would give another text each time")
       .in(flags.router.empty() ? Setting::kPreset : Setting::kRouter)
       .expected("costs from a file: " + Setting::kProfile + " FILE")
       .found("none, and this model is no store, which keeps them")
       .fix("measure once: sluice profile MODEL " + Setting::kDevice + " SPEC " + Setting::kOutput + " FILE");
+}
+
+// A GPU that is named must be there, before anything is read.
+void check_device_is_there(const engine::EngineOptions& options) {
+  if (!options.has_device()) return;
+  const device::DeviceSpec spec = device::parse_device_spec(options.device, mark(Setting::kDevice));
+  if (spec.cuda() != nullptr) device::check_is_there(*spec.cuda(), device::gpu_lack(), device::list_gpus());
 }
 
 }  // namespace
@@ -107,6 +118,7 @@ engine::EngineOptions engine_options(const EngineFlags& flags, UnusedRanks unuse
     options.profile_if_it_fits = options.profile.has_value();
   }
   options.device = flags.device;
+  if (!flags.device_math.empty()) options.device_math = engine::parse_device_math(flags.device_math);
   options.seed = flags.seed.value_or(0);
   options.cache_scope = engine::parse_cache_scope(flags.cache_scope);
   if (!flags.capacity.empty()) options.cache_bytes = parse_capacity(flags.capacity);
@@ -126,10 +138,17 @@ engine::EngineOptions engine_options(const EngineFlags& flags, UnusedRanks unuse
   set_slice_options(flags.slices, options);
   set_max_loss(flags.slices, flags.model, options);
   options.popularity_name = flags.ranks_of;
-  const engine::PolicyPlan chosen = engine::choose_policies(options);
+  engine::settle_device(options);
+  check_device_is_there(options);
+  engine::PolicyPlan chosen = engine::choose_policies(options);
+  if (lacks_kept_costs(flags, chosen, options)) {
+    const Error error = no_kept_costs(flags);
+    if (!options.device_is_found) throw error;
+    engine::drop_device(options, error.what());
+    chosen = engine::choose_policies(options);
+  }
   if (chosen.device_cache != nullptr)
     check_device_cache_flags(flags.device_cache_rules, {&chosen.device_cache, 1});
-  check_costs_are_kept(flags, chosen, options);
   find_popularity(chosen, unused_ranks, options);
   check_played(flags, *chosen.router);
   check_residual(flags, chosen, options);

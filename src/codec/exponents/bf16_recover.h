@@ -14,6 +14,10 @@ namespace sluice::codec {
 void recover_bf16_on_device(const std::byte* exponents, const std::byte* sign_mantissas, std::size_t count,
                             std::byte* words);
 
+// The same, queued on `stream` (a cudaStream_t) behind all that is there, without waiting.
+void queue_bf16_recovery(void* stream, const std::byte* exponents, const std::byte* sign_mantissas,
+                         std::size_t count, std::byte* words);
+
 // Copies `bytes` on the device in the same way; the recovery kernel is measured against this copy.
 void copy_on_device(const std::byte* from, std::size_t bytes, std::byte* to);
 

@@ -52,8 +52,9 @@ bool aligned(const void* pointer) { return reinterpret_cast<std::uintptr_t>(poin
 
 }  // namespace
 
-void recover_bf16_on_device(const std::byte* exponents, const std::byte* sign_mantissas, std::size_t count,
-                            std::byte* words) {
+void queue_bf16_recovery(void* stream, const std::byte* exponents, const std::byte* sign_mantissas,
+                         std::size_t count, std::byte* words) {
+  const auto queue = static_cast<cudaStream_t>(stream);
   // Launches of at most 2^30 groups or words, far below the largest grid.
   constexpr std::size_t kMost = std::size_t{1} << 30;
   std::size_t done = 0;
@@ -61,22 +62,28 @@ void recover_bf16_on_device(const std::byte* exponents, const std::byte* sign_ma
     while (count - done >= kWordsPerThread) {
       const std::size_t groups =
           (count - done) / kWordsPerThread < kMost ? (count - done) / kWordsPerThread : kMost;
-      recover_groups<<<blocks(groups), kThreads>>>(reinterpret_cast<const uint4*>(exponents + done),
-                                                   reinterpret_cast<const uint4*>(sign_mantissas + done),
-                                                   groups, reinterpret_cast<uint4*>(words + 2 * done));
+      recover_groups<<<blocks(groups), kThreads, 0, queue>>>(
+          reinterpret_cast<const uint4*>(exponents + done),
+          reinterpret_cast<const uint4*>(sign_mantissas + done), groups,
+          reinterpret_cast<uint4*>(words + 2 * done));
       check(cudaGetLastError(), "recover_groups");
       done += groups * kWordsPerThread;
     }
   }
   while (done < count) {
     const std::size_t part = count - done < kMost ? count - done : kMost;
-    recover_one_by_one<<<blocks(part), kThreads>>>(
+    recover_one_by_one<<<blocks(part), kThreads, 0, queue>>>(
         reinterpret_cast<const std::uint8_t*>(exponents + done),
         reinterpret_cast<const std::uint8_t*>(sign_mantissas + done), part,
         reinterpret_cast<std::uint8_t*>(words + 2 * done));
     check(cudaGetLastError(), "recover_one_by_one");
     done += part;
   }
+}
+
+void recover_bf16_on_device(const std::byte* exponents, const std::byte* sign_mantissas, std::size_t count,
+                            std::byte* words) {
+  queue_bf16_recovery(nullptr, exponents, sign_mantissas, count, words);
   check(cudaDeviceSynchronize(), "recover_bf16_on_device");
 }
 

@@ -12,6 +12,9 @@ namespace {
 }  // namespace
 
 void recover_bf16_on_device(const std::byte*, const std::byte*, std::size_t, std::byte*) { unsupported(); }
+void queue_bf16_recovery(void*, const std::byte*, const std::byte*, std::size_t, std::byte*) {
+  unsupported();
+}
 void copy_on_device(const std::byte*, std::size_t, std::byte*) { unsupported(); }
 
 }  // namespace sluice::codec

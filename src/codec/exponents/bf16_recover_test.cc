@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "codec/exponents/bf16_split.h"
-#include "device/unified_buffer.h"
+#include "device/cuda/unified_buffer.h"
 
 namespace sluice::codec {
 namespace {

@@ -1,15 +1,8 @@
 // What tests of streams and links need.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <condition_variable>
-#include <cstddef>
-#include <memory>
 #include <mutex>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "device/device.h"
 #include "device/emulated/emulated_device.h"
@@ -49,31 +42,5 @@ inline EmulatedOptions unpaced(Bytes memory) {
   options.memory = memory;
   return options;
 }
-
-// Each kind of device, with some memory.
-class EachDevice : public ::testing::TestWithParam<std::string> {
- protected:
-  EachDevice() {
-    if (GetParam() == "host") {
-      device_ = make_host_device(accountant_);
-    } else {
-      EmulatedOptions options = unpaced(4 * kMiB);
-      if (GetParam() == "emulated_unmapped") options.guard = Guard::kUnmapped;
-      device_ = make_emulated_device(std::move(options));
-    }
-  }
-
-  std::vector<std::byte> content(const Block& block) {
-    std::vector<std::byte> bytes(block.size());
-    device_->link().copy_back(block.address(), bytes, Traffic::kResult).event().wait();
-    return bytes;
-  }
-
-  Accountant accountant_{16 * kMiB};
-  std::unique_ptr<Device> device_;
-};
-
-inline const auto kDevices = ::testing::Values("host", "emulated", "emulated_unmapped");
-inline std::string device_name(const ::testing::TestParamInfo<std::string>& info) { return info.param; }
 
 }  // namespace sluice::device::testing

@@ -1,6 +1,5 @@
 #include "device/emulated/emulated_device.h"
 
-#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -10,9 +9,6 @@
 
 namespace sluice::device {
 namespace {
-
-constexpr Bytes kLeastChunk = 16 * kKiB;
-constexpr double kChunkSeconds = 1e-3;  // waits are for 0.3 ms or more, and demand waits for one chunk
 
 std::optional<double> dilated(const std::optional<double>& bytes_per_s, double dilation) {
   return bytes_per_s ? std::optional(*bytes_per_s / dilation) : std::nullopt;
@@ -24,9 +20,7 @@ LinkOptions link_options(EmulatedOptions& options) {
   link.bytes_per_s = dilated(spec.link_bytes_per_s, spec.dilation);
   link.latency_s = spec.latency_s * spec.dilation;
   link.full_duplex = spec.full_duplex;
-  if (link.bytes_per_s)
-    link.chunk = static_cast<Bytes>(
-        std::clamp(*link.bytes_per_s * kChunkSeconds, double{kLeastChunk}, double{Link::kMostChunk}));
+  if (link.bytes_per_s) link.chunk = chunk_of(*link.bytes_per_s);
   link.fault = std::move(options.fault);
   return link;
 }
@@ -38,7 +32,7 @@ class EmulatedDevice final : public Device {
         memory_(options.memory, options.guard.value_or(default_guard())),
         pool_(make_pool(memory_.arena(), options.spec.threads)),
         arithmetic_(clock_),
-        link_(link_options(options), memory_.arena(), health_, clock_) {
+        link_(link_options(options), std::make_unique<MemoryMover>(memory_.arena()), health_, clock_) {
     arithmetic_.bytes_per_s = dilated(options.spec.compute_bytes_per_s, options.spec.dilation);
     if (const auto host = dilated(options.spec.host_bytes_per_s, options.spec.dilation))
       host_pace_ = std::make_unique<HostPace>(*host, clock_);

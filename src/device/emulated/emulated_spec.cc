@@ -120,7 +120,7 @@ std::string rate_text(const std::optional<double>& rate) {
 
 EmulatedSpec parse_emulated_spec(std::string_view text, std::string_view where) {
   EmulatedSpec spec;
-  constexpr std::string_view kExpected = "none, emulated or emulated:KEY=VALUE,…",
+  constexpr std::string_view kExpected = "emulated or emulated:KEY=VALUE,…",
                              kExample =
                                  "write for example emulated:link=2GB/s,latency=20us, or none for the host "
                                  "alone";
@@ -133,7 +133,7 @@ EmulatedSpec parse_emulated_spec(std::string_view text, std::string_view where) 
   };
   if (text == kName) return spec;
   if (!text.starts_with(kName) || text.substr(kName.size(), 1) != ":")
-    throw unknown_name(where, text.substr(0, text.find(':')), {"none", std::string(kName)},
+    throw unknown_name(where, text.substr(0, text.find(':')), {std::string(kName)},
                        "no such device can compute", kExample)
         .expected(kExpected)
         .found(fmt::format("\"{}\"", text));

@@ -132,6 +132,7 @@ void MoeBlock::start_device(std::size_t layer, Role norm, const Step& step, cons
       {config_.sparse_index(static_cast<std::uint32_t>(layer)), *plan_, tokens, w.host.inputs()});
   for (const experts::DeviceUse& use : plan_->uses)
     if (device_->has(use)) compute_on_device(use.id, std::nullopt, tokens, w);
+  device_->launch();
   resident_given_ = given_.size();
   const bool waits = waits_for_partial_state();
   // The unit computes in order: behind what waits for a copy, the prediction would wait, too.

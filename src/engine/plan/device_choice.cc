@@ -1,5 +1,7 @@
 #include "engine/plan/device_choice.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 #include <string>
@@ -7,9 +9,11 @@
 
 #include "base/error.h"
 #include "base/setting.h"
+#include "engine/plan/settled_device.h"
 #include "experts/device_caches.h"
 #include "experts/device_presets.h"
 #include "experts/registry.h"
+#include "kernels/context.h"
 
 namespace sluice::engine {
 namespace {
@@ -61,12 +65,40 @@ SlotChoice choose_usual_slots(const EngineOptions& options, const ModelFacts& fa
   return {true, preset_packs ? "as the preset says" : "as the host keeps them"};
 }
 
-// A link without a rate is as fast as this machine moves bytes.
+// A played link without a rate is as fast as this machine moves bytes.
 void limit_link(double most, DeviceChoice& choice) {
-  const double own = choice.spec.link_bytes_per_s.value_or(std::numeric_limits<double>::infinity());
-  if (own <= most) return;
-  choice.unlimited_link = own;
-  choice.spec.link_bytes_per_s = most;
+  const device::EmulatedSpec* const played = choice.spec.emulated();
+  std::optional<double> own;  // as a clock on the wall sees it
+  if (played != nullptr) {
+    constexpr double kNoLimit = std::numeric_limits<double>::infinity();
+    if (played->link_bytes_per_s.value_or(kNoLimit) <= most) return;
+    own = choice.spec.link_limit().value_or(kNoLimit);
+  }
+  choice.link_limit = {own};
+  choice.spec.limit_link(most);
+}
+
+// A GPU has the host's bits where the host sums in one order, which units that round activations do not.
+void check_math(const EngineOptions& options) {
+  const Isa isa = parse_isa(options.isa);
+  if (options.math != Math::kAuto || kernels::rounded_products(isa) == kernels::Products::kExact) return;
+  throw Error(
+      ErrorKind::kUsage,
+      "this CPU multiplies in an order of its own, with rounded activations, which no GPU has: a text "
+      "would depend on where experts are computed")
+      .in(Setting::kMath)
+      .expected("f32 beside " + Setting::kDevice + " cuda")
+      .found(fmt::format("auto, and the instruction set {}", isa_name(isa)))
+      .fix("give " + Setting::kMath + " f32, or leave " + Setting::kDevice + " out");
+}
+
+void check_activations(const EngineOptions& options, const ModelFacts& facts) {
+  if (!facts.blocks || options.activations != kernels::ActivationForm::kInt8) return;
+  throw Error(ErrorKind::kUsage, "a GPU multiplies blocks of codes with fp32 activations alone")
+      .in(Setting::kActivations)
+      .expected("fp32 beside " + Setting::kDevice + " cuda")
+      .found("int8")
+      .fix("leave " + Setting::kActivations + " out, which is fp32, or leave " + Setting::kDevice + " out");
 }
 
 }  // namespace
@@ -88,27 +120,12 @@ SlotChoice choose_slice_slots(const EngineOptions& options, experts::PrecisionMo
 
 std::optional<DeviceChoice> device_of(const EngineOptions& options, const ModelFacts& facts) {
   if (!options.has_device()) {
-    const std::pair<bool, Setting> given[] = {
-        {options.device_memory.has_value(), Setting::kDeviceMemory},
-        {options.device_slots.has_value(), Setting::kDeviceSlots},
-        {options.dense_on.has_value(), Setting::kDenseOn},
-        {options.tiers.has_value(), Setting::kTiers},
-        {options.prefetch_size.has_value(), Setting::kPrefetchSize},
-        {options.link_bytes_per_s.has_value(), Setting::kLink},
-        {!options.popularity_name.empty(), Setting::kRanksOf},
-        {!options.device_cache.empty(), Setting::kDeviceCache},
-        {options.device_cache_rules.steps.has_value(), Setting::kWSize},
-        {options.device_cache_rules.swaps.has_value(), Setting::kUSize},
-        {options.device_cache_rules.admit.has_value(), Setting::kAdmit},
-        {!options.placement_prefill.empty(), Setting::kPlacementPrefill},
-        {options.device_keep != DeviceKeep::kAuto, Setting::kDeviceKeep}};
-    for (const auto& [is_given, setting] : given)
-      if (is_given)
-        throw Error(ErrorKind::kUsage, "there is no device")
-            .in(setting)
-            .expected(Setting::kDevice + " beside it")
-            .found("none")
-            .fix("leave it out, or give " + Setting::kDevice + " emulated");
+    if (const auto setting = given_device_setting(options))
+      throw Error(ErrorKind::kUsage, "there is no device")
+          .in(*setting)
+          .expected(Setting::kDevice + " beside it")
+          .found(options.device_lack.empty() ? "none" : "none: " + options.device_lack)
+          .fix("leave it out, or give " + Setting::kDevice + " cuda or emulated");
     return std::nullopt;
   }
   if (!facts.has_experts)
@@ -126,14 +143,30 @@ std::optional<DeviceChoice> device_of(const EngineOptions& options, const ModelF
         .expected("inclusive, or " + Setting::kKeep + " full")
         .found("exclusive, and " + Setting::kKeep + " packed")
         .fix("give one of these");
-  DeviceChoice choice{.spec = device::parse_emulated_spec(options.device, mark(Setting::kDevice)),
-                      .memory = options.device_memory,
-                      .slots = options.device_slots,
-                      .dense_on = options.dense_on.value_or(DenseOn::kHost),
-                      .popularity = options.popularity,
-                      .popularity_name = options.popularity_name};
+  const device::DeviceSpec spec = device::parse_device_spec(options.device, mark(Setting::kDevice));
+  if (!spec.is_played()) {
+    check_math(options);
+    check_activations(options, facts);
+  }
+  DeviceChoice choice{
+      .spec = spec,
+      .memory = options.device_memory,
+      .slots = options.device_slots,
+      .dense_on = options.dense_on.value_or(spec.is_played() ? DenseOn::kHost : DenseOn::kAuto),
+      .popularity = options.popularity,
+      .popularity_name = options.popularity_name};
   if (options.link_bytes_per_s) limit_link(*options.link_bytes_per_s, choice);
+  if (!spec.is_played()) choice.experts_lack = facts.gpus_lack;
   return choice;
+}
+
+void leave_experts_to_host(DeviceChoice& choice, PolicyPlan& policies) {
+  choice.slots = 0;
+  choice.prefetch_size = 0;
+  policies.placement = experts::Named<experts::PlacementPolicy>("cpu").row();
+  policies.prefill_placement = nullptr;
+  policies.tiers = experts::Tiers::kInclusive;
+  policies.device_may_rest = false;
 }
 
 std::uint32_t prefetch_size_of(const EngineOptions& options, const PolicyPlan& policies,

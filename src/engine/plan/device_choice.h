@@ -18,6 +18,9 @@ SlotChoice choose_slots(const EngineOptions& options, const ModelFacts& facts);
 // The same for experts in slices: slots have room for what decode steps compute with.
 SlotChoice choose_slice_slots(const EngineOptions& options, experts::PrecisionMode precision);
 
+// For experts that the device has no kernels for: none is computed or kept there.
+void leave_experts_to_host(DeviceChoice& choice, PolicyPlan& policies);
+
 // Experts of a layer that are copied ahead; 0 where nothing is prefetched. Error(kUsage).
 std::uint32_t prefetch_size_of(const EngineOptions& options, const PolicyPlan& policies,
                                const ModelFacts& facts);

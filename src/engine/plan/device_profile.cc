@@ -27,12 +27,15 @@ LinkSpeed link_speed_of(const JsonObject& object) {
   return {object.real("bytes_per_s", kLeastRate, kMostRate), object.real("latency_s", 0, kMostSeconds)};
 }
 
-// Times of experts, of which there must be some, and which do not fall.
-TimesOfTokens rising_times(const JsonObject& object, const std::string& key) {
+enum class Least : std::uint8_t { kNone, kOne };
+
+// Times that do not fall.
+TimesOfTokens rising_times(const JsonObject& object, const std::string& key, Least least = Least::kOne) {
   TimesOfTokens times = times_of_tokens(object, key);
   const auto falls = [](const auto& a, const auto& b) { return a.second.median > b.second.median; };
-  if (times.empty() || std::ranges::adjacent_find(times, falls) != times.end())
-    object.fail(key, "at least one entry, and no time below that of fewer tokens");
+  if ((times.empty() && least == Least::kOne) || std::ranges::adjacent_find(times, falls) != times.end())
+    object.fail(key, least == Least::kOne ? "at least one entry, and no time below that of fewer tokens"
+                                          : "no time below that of fewer tokens");
   return times;
 }
 
@@ -136,7 +139,7 @@ DeviceProfile device_profile_of(const JsonObject& object) {
           .lsb = in_slices ? static_cast<Bytes>(object.integer("lsb", 1, expert)) : 0,
           .row = static_cast<Bytes>(object.integer("row", 1, kMostExpertBytes)),
           .host = rising_times(object, "host"),
-          .run = rising_times(object, "run"),
+          .run = rising_times(object, "run", Least::kNone),
           .idle = link_speed_of(link.object("idle")),
           .busy = link_speed_of(link.object("busy")),
           .full_duplex = full_duplex_of(link),

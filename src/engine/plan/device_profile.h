@@ -43,14 +43,17 @@ struct DeviceProfile {
   Bytes lsb = 0;          // for slices: of the LSB, in that view or beside it
   Bytes row = 0;          // of one token's hidden state
   TimesOfTokens host;     // computing one expert on the host, while the device copies and computes …
-  TimesOfTokens run;      // … and on the device, while the host computes. Times do not fall with the tokens
-  LinkSpeed idle, busy;   // host to device, alone and beside the host's experts; decisions use `busy`
+  // … and on the device, while the host computes; empty: it has no kernels for them. Times do not fall with the
+  // tokens.
+  TimesOfTokens run;
+  LinkSpeed idle, busy;     // host to device, alone and beside the host's experts; decisions use `busy`
   bool full_duplex = true;  // the link carries both ways at once
   TimesOfTokens attention;  // what a step has beside routed experts and head, for each sparse layer
   Measured predict;         // scores of the next layer for one token
   Measured sync;            // a few bytes, down to the host
 
   bool operator==(const DeviceProfile&) const = default;
+  bool computes_experts() const { return !run.empty(); }
   bool in_slices() const { return view == kMsbView || view == kSlicesView; }
   // Sets what placements and the modelled clock need: `run` of the host, and all of `device`.
   void put_costs(experts::ExpertCosts& costs) const;

@@ -8,8 +8,10 @@
 #include "base/error.h"
 #include "base/setting.h"
 #include "engine/plan/device_choice.h"
+#include "engine/plan/settled_device.h"
 #include "experts/decision_log.h"
 #include "experts/routing/slice_names.h"
+#include "kernels/gpu/gpu_formats.h"
 #include "model/architecture.h"
 #include "store/checkpoint.h"
 
@@ -145,33 +147,23 @@ PolicyPlan without_loss(PolicyPlan policies, const EngineOptions& options) {
   return policies;
 }
 
-}  // namespace
-
-std::string_view SlotChoice::form() const {
-  return !slices.empty() ? experts::parts_name(slices) : packed ? "packed" : "full";
+// Each once, in the order in which they are met.
+std::string formats_that_gpus_lack(const store::Checkpoint& checkpoint, const model::Model& model) {
+  std::vector<const codec::MatrixFormat*> lacking;
+  for (const model::ExpertPieces& pieces : model.experts)
+    for (const store::Piece& piece : pieces.all()) {
+      const store::StoredPiece stored = checkpoint.locate(piece);
+      if (stored.coded()) continue;  // words, or packed planes
+      if (stored.format != nullptr && kernels::gpu_multiplies(*stored.format)) continue;
+      if (std::ranges::find(lacking, stored.format) == lacking.end()) lacking.push_back(stored.format);
+    }
+  std::string names;
+  for (const codec::MatrixFormat* const format : lacking)
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", format ? format->name : "another type");
+  return names;
 }
 
-ModelFacts facts_of(const store::Checkpoint& checkpoint, const model::Model& model) {
-  ModelFacts facts{.path = checkpoint.path(),
-                   .slices = checkpoint.slices(),
-                   .blocks = std::ranges::any_of(checkpoint.tensors(), is_in_blocks),
-                   .family = family_of_experts(checkpoint.family()),
-                   .has_experts = !model.experts.empty(),
-                   .has_encoder = model.config.has_encoder(),
-                   .experts = model.config.moe.experts,
-                   .top_k = model.config.moe.top_k};
-  const auto all = [&](const auto& property) {
-    return std::ranges::all_of(model.experts, [&](const model::ExpertPieces& pieces) {
-      return std::ranges::all_of(
-          pieces.all(), [&](const store::Piece& piece) { return property(checkpoint.locate(piece)); });
-    });
-  };
-  facts.split = all([](const store::StoredPiece& piece) { return piece.coded(); });
-  facts.packable = all([](const store::StoredPiece& piece) { return piece.coded() && piece.own_columns; });
-  return facts;
-}
-
-EnginePlan resolve(const EngineOptions& asked, const ModelFacts& facts) {
+EnginePlan resolve_settled(const EngineOptions& asked, const ModelFacts& facts) {
   const SlotChoice slots = choose_slots(asked, facts);
   EngineOptions options = asked;
   options.keep = asked.keep.value_or(slots.packed ? Keep::kPacked : Keep::kFull);
@@ -224,7 +216,67 @@ EnginePlan resolve(const EngineOptions& asked, const ModelFacts& facts) {
   plan.device->prefetch_size = prefetch_size_of(options, plan.policies, facts);
   plan.device->slot_form = facts.sliced() ? choose_slice_slots(options, plan.policies.precision.mode) : slots;
   plan.device->copies_packed = facts.packable && plan.keep == Keep::kPacked;
+  if (!plan.device->experts_lack.empty()) {
+    leave_experts_to_host(*plan.device, plan.policies);
+    if (plan.where_all_fits) leave_experts_to_host(*plan.device, *plan.where_all_fits);
+  }
   return plan;
+}
+
+EnginePlan without_device(EngineOptions options, const ModelFacts& facts, std::string why) {
+  drop_device(options, why);
+  EnginePlan plan = resolve_settled(options, facts);
+  plan.no_device = std::move(why);
+  return plan;
+}
+
+// Nobody has asked for the device: what does not go with it goes before it.
+EnginePlan resolve_with_found(const EngineOptions& options, const ModelFacts& facts) {
+  const bool named = given_device_setting(options) || options.preset.device() != nullptr;
+  if (named) return resolve_settled(options, facts);
+  if (!facts.has_experts) return without_device(options, facts, "");
+  if (!facts.gpus_lack.empty())
+    return without_device(options, facts, "a GPU has no kernels for experts in " + facts.gpus_lack);
+  try {
+    EnginePlan plan = resolve_settled(options, facts);
+    plan.without_device = std::make_shared<const EnginePlan>(without_device(options, facts, ""));
+    return plan;
+  } catch (const Error& error) {
+    return without_device(options, facts, error.what());
+  }
+}
+
+}  // namespace
+
+std::string_view SlotChoice::form() const {
+  return !slices.empty() ? experts::parts_name(slices) : packed ? "packed" : "full";
+}
+
+ModelFacts facts_of(const store::Checkpoint& checkpoint, const model::Model& model) {
+  ModelFacts facts{.path = checkpoint.path(),
+                   .slices = checkpoint.slices(),
+                   .blocks = std::ranges::any_of(checkpoint.tensors(), is_in_blocks),
+                   .family = family_of_experts(checkpoint.family()),
+                   .has_experts = !model.experts.empty(),
+                   .has_encoder = model.config.has_encoder(),
+                   .experts = model.config.moe.experts,
+                   .top_k = model.config.moe.top_k};
+  const auto all = [&](const auto& property) {
+    return std::ranges::all_of(model.experts, [&](const model::ExpertPieces& pieces) {
+      return std::ranges::all_of(
+          pieces.all(), [&](const store::Piece& piece) { return property(checkpoint.locate(piece)); });
+    });
+  };
+  facts.split = all([](const store::StoredPiece& piece) { return piece.coded(); });
+  facts.packable = all([](const store::StoredPiece& piece) { return piece.coded() && piece.own_columns; });
+  facts.gpus_lack = formats_that_gpus_lack(checkpoint, model);
+  return facts;
+}
+
+EnginePlan resolve(const EngineOptions& asked, const ModelFacts& facts) {
+  EngineOptions options = asked;
+  settle_device(options);
+  return options.device_is_found ? resolve_with_found(options, facts) : resolve_settled(options, facts);
 }
 
 EnginePlan resolve(const EngineOptions& options, const store::Checkpoint& checkpoint,

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "device/emulated/emulated_spec.h"
+#include "device/choice/device_spec.h"
 #include "engine/plan/options.h"
 #include "engine/plan/policy_plan.h"
 #include "experts/core/part_rules.h"
@@ -39,6 +39,7 @@ struct ModelFacts {
   bool has_experts = false;  // routed ones
   bool has_encoder = false;
   std::uint32_t experts = 0, top_k = 0;  // of a layer, of a token
+  std::string gpus_lack = {};            // formats of experts that no kernels of a GPU read: "q5_k, iq4_xs"
 
   bool sliced() const { return slices.has_value() && has_experts; }
   bool packed_states() const { return split && has_experts; }  // there are states to choose from
@@ -57,10 +58,14 @@ struct SlotChoice {
 
 // A device beside the host, as asked for.
 struct DeviceChoice {
-  device::EmulatedSpec spec;  // with the link as it is limited
-  // Bytes a second that the link has without the limit, where that is less; else empty. `inf` where it is not
-  // paced.
-  std::optional<double> unlimited_link = {};
+  device::DeviceSpec spec;  // with the link as it is limited
+  // What the user's limit of the link takes away; empty: nothing.
+  struct LinkLimit {
+    // Bytes a second without it, as device::DeviceSpec::link_limit(); `inf` where it is not paced; empty:
+    // nobody knows before it is measured.
+    std::optional<double> without = {};
+  };
+  std::optional<LinkLimit> link_limit = {};
   std::optional<Bytes> memory;
   std::optional<std::uint32_t> slots;
   DenseOn dense_on = DenseOn::kHost;
@@ -69,6 +74,8 @@ struct DeviceChoice {
   std::string popularity_name = {};
   SlotChoice slot_form = {};
   bool copies_packed = false;  // experts cross the link packed; always so if slots are
+  // Formats of experts that the device has no kernels for; then the host computes all of them. Else empty.
+  std::string experts_lack = {};
 };
 
 struct EnginePlan {
@@ -99,14 +106,18 @@ struct EnginePlan {
   bool less_cache_will_do = false;
   const kernels::FormatTable* formats = nullptr;  // as in EngineOptions
   fetch::FetchOptions fetch;
-  std::optional<DeviceChoice> device;  // empty: the host computes everything
+  std::optional<DeviceChoice> device;  // empty: the host computes everything …
+  std::string no_device;               // … and why, where a device was found that nobody asked for
+  // Where nobody asked for the device: the plan to follow if it turns out that it cannot be used. Else null.
+  std::shared_ptr<const EnginePlan> without_device;
   PolicyPlan policies;
   // Under a contract: the policies that lose nothing but what rounding loses, for a budget in which all
   // experts fit. Empty without a contract.
   std::optional<PolicyPlan> where_all_fits;
 };
 
-// Error(kUsage) that names the setting at fault.
+// Error(kUsage) that names the setting at fault. Where settle_device() has found the device, it is only taken
+// if it goes with everything else.
 EnginePlan resolve(const EngineOptions& options, const ModelFacts& facts);
 EnginePlan resolve(const EngineOptions& options, const store::Checkpoint& checkpoint,
                    const model::Model& model);

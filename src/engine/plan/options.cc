@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/setting.h"
 #include "base/unknown_name.h"
+#include "device/choice/device_spec.h"
 
 namespace sluice::engine {
 
@@ -73,6 +74,19 @@ DenseOn parse_dense_on(std::string_view text) {
   return value_of<DenseOn>(Setting::kDenseOn, kDensePlaces, text);
 }
 
-bool EngineOptions::has_device() const { return !device.empty() && device != "none"; }
+DeviceMath parse_device_math(std::string_view text) {
+  if (text == "same") return DeviceMath::kSame;
+  if (text == "fast")
+    throw Error(ErrorKind::kUnsupported, "no device computes with other bits than the host yet")
+        .in(Setting::kDeviceMath)
+        .expected("same")
+        .found("fast, which this program does not have")
+        .fix("leave " + Setting::kDeviceMath + " out");
+  throw unknown_name(Setting::kDeviceMath, text, {"same", "fast"}, "unknown math of a device");
+}
+
+bool EngineOptions::has_device() const {
+  return !device.empty() && device != device::kNoDevice && device != device::kAnyDevice;
+}
 
 }  // namespace sluice::engine

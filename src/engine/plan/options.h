@@ -66,6 +66,11 @@ DeviceKeep parse_device_keep(std::string_view text);
 DenseForm parse_dense(std::string_view text);
 DenseOn parse_dense_on(std::string_view text);
 
+// How a device computes. kSame: with the bits that the host has.
+enum class DeviceMath : std::uint8_t { kSame };
+// "same". Error(kUnsupported) for "fast", which is to come; (kUsage).
+DeviceMath parse_device_math(std::string_view text);
+
 // What a user asks for, by flags or by a request; blank where the user says nothing. Policies are rows of the
 // registry as soon as they are named here. engine_plan.h makes a plan of it.
 struct EngineOptions {
@@ -98,10 +103,13 @@ struct EngineOptions {
   // The placement of steps with tokens of prompts, where a device is given. Empty: the preset's, unless
   // `placement` is named, which then holds for all steps.
   experts::Named<experts::PlacementPolicy> placement_prefill;
-  // A device beside the host: "emulated", with a specification behind a colon (docs/devices.md). Empty or
-  // "none": the host computes everything. Its cache is workload-ema where none is named, and the placement
-  // then ratio-prefix.
+  // A device beside the host, as device::parse_device_spec() reads it. Empty or "none": the host computes
+  // everything; "auto": settle_device() puts another one in its place. Its cache is workload-ema where none is
+  // named, and the placement then ratio-prefix.
   std::string device;
+  bool device_is_found = false;  // nobody has named it: the host computes alone where the device does not fit
+  std::string device_lack;       // why "auto" became "none"; else empty
+  std::optional<DeviceMath> device_math;  // empty: kSame
   experts::Named<experts::CachePolicy> device_cache;
   experts::WorkloadSetting device_cache_rules;
   std::optional<double> link_bytes_per_s;  // its link is no faster, each way; empty: no limit
@@ -111,9 +119,10 @@ struct EngineOptions {
   std::vector<std::vector<double>> popularity;
   std::string popularity_name;                // empty: nothing is known
   std::optional<experts::Tiers> tiers;        // empty: as experts::usual_tiers() says
-  std::optional<Bytes> device_memory;         // empty: what its slots need, or default_device_memory()
+  std::optional<Bytes> device_memory;         // empty: what its slots need, or usual_device_memory()
   std::optional<std::uint32_t> device_slots;  // experts of each layer that stay there; empty: as many as fit
-  // Where dense weights are; empty: on the host. kAuto: on the device where they fit beside two experts.
+  // Where dense weights are; kAuto: on the device where they fit beside two experts. Empty: on the host if the
+  // device is played, else as kAuto.
   std::optional<DenseOn> dense_on;
   // kAuto: packed where the host keeps experts packed and computes with them so; a preset that packs its
   // slots has the host do so.
@@ -173,7 +182,7 @@ struct EngineOptions {
   const kernels::FormatTable* formats = nullptr;
   fetch::FetchOptions fetch;
 
-  bool has_device() const;
+  bool has_device() const;  // not before settle_device() where `device` is "auto"
 };
 
 }  // namespace sluice::engine

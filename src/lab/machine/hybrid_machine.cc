@@ -227,6 +227,12 @@ HybridMachine hybrid_machine_of(const engine::Profile& profile, const std::strin
         .expected("a profile of experts as words or packed")
         .found(device.view)
         .fix("replay the host alone (" + Setting::kCache + " slice-lru), or another model's trace");
+  if (!device.computes_experts())
+    throw Error(ErrorKind::kUnsupported, "the profile is of a device that computes no expert of its model")
+        .in(path)
+        .expected("times of experts on the device")
+        .found("none")
+        .fix("replay with a profile of another device");
   return {.name = path,
           .expert_bits = word_bits() * static_cast<double>(device.expert) /
                          static_cast<double>(std::max<Bytes>(profile.model.full, 1)),

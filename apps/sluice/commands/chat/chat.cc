@@ -96,7 +96,8 @@ void add_chat(Command& app) {
       *command, options->engine,
       {.seed = "Same seed, same random choices in every answer; default: another for each",
        .context = "Most tokens of the conversation; default: 4096, or the model's maximum if that is less",
-       .devices = true});
+       .devices = true,
+       .finds_device = true});
   command->footer(
       "Examples:\n"
       "  sluice chat qwen.sluice --memory 8GiB\n"

@@ -120,7 +120,8 @@ void add_serve(Command& app) {
       *command, flags->engine,
       {.seed = "For what draws beside answers; a request has a seed of its own",
        .context = "Most tokens of a prompt with its answer; default: by the budget, 2048 to 8192",
-       .devices = true});
+       .devices = true,
+       .finds_device = true});
   command->footer(
       "Examples:\n"
       "  sluice serve qwen.sluice --memory 8GiB\n"

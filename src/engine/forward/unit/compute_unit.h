@@ -46,6 +46,7 @@ struct UnitEvent {
 //   release_host        before the host's store prepares the event
 //   begin_event
 //     compute, take     for each expert of the plan, in its order where the host's bytes allow
+//     launch            behind those that it has
 //     finish, prefetch  at most once each
 //   finish_event, or abandon_event after an error
 class ComputeUnit {
@@ -63,6 +64,8 @@ class ComputeUnit {
   // finish_event().
   virtual void compute(const ExpertWork& work, std::optional<fetch::ExpertStore::Pin> pin,
                        const HostWorkspace& host) = 0;
+  // What compute() was given and the unit has held back begins: experts that need nothing more, all at once.
+  virtual void launch() {}
   // Waits until the rows of the first `count` computed experts of the event are in place.
   virtual void finish(std::size_t /*count*/) {}
   // The host's pin of an expert that was computed without it: kept if a copy still reads what it pins.

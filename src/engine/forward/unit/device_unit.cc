@@ -25,6 +25,11 @@ std::size_t up_rows_of(const model::ModelConfig& config) {
   return std::size_t{config.moe.width} * config.activation.up_rows();
 }
 
+// A step of one token has as many rows as that has experts.
+std::size_t rows_of_launch(const UnitParts& parts) {
+  return std::max<std::size_t>(parts.tokens, parts.config.moe.top_k);
+}
+
 std::span<const std::byte> bytes_of(const float* floats, std::size_t count) {
   return std::as_bytes(std::span(floats, count));
 }
@@ -32,12 +37,12 @@ std::span<const std::byte> bytes_of(const float* floats, std::size_t count) {
 }  // namespace
 
 // Copied into the operation: nothing of the host's is read while it runs.
-struct DeviceUnit::Launch {
-  fetch::DeviceStore::Use expert;
-  std::size_t way = 0, event_tokens = 0;
-  Address out;
+struct DeviceUnit::OneExpert {
+  fetch::ExpertView view;
   std::vector<std::uint32_t> tokens;
-  bool gate_bias = false, up_bias = false, down_bias = false;
+  std::size_t first_row = 0;  // of the launch
+  Address out;
+  kernels::Vector gate_bias = {}, up_bias = {}, down_bias = {};
 };
 
 DeviceUnit::Layout DeviceUnit::lay_out(Address begin, const UnitParts& parts) {
@@ -47,22 +52,23 @@ DeviceUnit::Layout DeviceUnit::lay_out(Address begin, const UnitParts& parts) {
     layout.bytes += round_up(bytes, kAlignment);
     return at;
   };
-  const std::size_t t = parts.tokens, d = parts.config.hidden, f = parts.config.moe.width,
-                    u = up_rows_of(parts.config);
+  const std::size_t t = parts.tokens, r = rows_of_launch(parts), d = parts.config.hidden,
+                    f = parts.config.moe.width, u = up_rows_of(parts.config);
   const kernels::InputForms forms = kernels::input_forms_of(parts.store.facts().formats);
   std::size_t inner = kernels::input_form(InputForm::kWords).floats(f);
   forms.each([&](InputForm form) {
     const kernels::InputFormRow& row = kernels::input_form(form);
     inner = std::max(inner, row.floats(f));
-    const Bytes bytes = t * row.floats(d) * sizeof(float);
-    const Address inputs = parts.dense_there ? Address{} : take(bytes);
-    layout.forms.push_back({form, row.floats(d), inputs, take(bytes)});
+    const Bytes bytes = row.floats(d) * sizeof(float);
+    const Address inputs = parts.dense_there ? Address{} : take(t * bytes);
+    layout.forms.push_back({form, row.floats(d), inputs, take(r * bytes)});
   });
-  layout.gate = take(t * f * sizeof(float));
-  layout.up = take(t * u * sizeof(float));
-  layout.inner = take(t * inner * sizeof(float));
+  layout.gate = take(r * f * sizeof(float));
+  layout.up = take(r * u * sizeof(float));
+  layout.inner_row = inner * sizeof(float);
+  layout.inner = take(r * layout.inner_row);
   if (!parts.dense_there)
-    for (Address& rows : layout.rows) rows = take(t * d * sizeof(float));
+    for (Address& rows : layout.rows) rows = take(r * d * sizeof(float));
   for (Address& biases : layout.biases) biases = take((f + u + d) * sizeof(float));
   return layout;
 }
@@ -79,6 +85,7 @@ DeviceUnit::DeviceUnit(device::Device& device, kernels::UnitKernels& kernels, co
       width_(parts.config.moe.width),
       up_rows_(up_rows_of(parts.config)),
       most_tokens_(parts.tokens),
+      most_rows_(rows_of_launch(parts)),
       dense_there_(parts.dense_there),
       store_(device, parts.store, options),
       memory_(device.memory().allocate(device::Account::kActivations, activation_bytes(parts))),
@@ -125,62 +132,102 @@ std::array<Event, 3> DeviceUnit::send_biases(const ExpertWork& work, std::size_t
 
 void DeviceUnit::compute(const ExpertWork& work, std::optional<fetch::ExpertStore::Pin> pin,
                          const HostWorkspace& /*host*/) {
-  const std::size_t way = launches_++ % kLaunches;
-  Launch launch{
-      .expert = pin ? store_.use(std::move(*pin)) : store_.use(work.id),
-      .way = way,
-      .event_tokens = tokens_,
-      .out = dense_there_ ? event_rows_ + work.first_row * hidden_ * sizeof(float) : layout_.rows[way],
-      .tokens = {work.tokens.begin(), work.tokens.end()},
-      .gate_bias = !work.gate_bias.empty(),
-      .up_bias = !work.up_bias.empty(),
-      .down_bias = !work.down_bias.empty()};
+  const bool biases = !work.gate_bias.empty() || !work.up_bias.empty() || !work.down_bias.empty();
+  if (pin || biases || held_rows_ + work.rows > most_rows_) launch();
+  Held one{.id = work.id,
+           .tokens = {work.tokens.begin(), work.tokens.end()},
+           .out = {work.out, work.rows * hidden_},
+           .first_row = work.first_row,
+           .use = pin ? store_.use(std::move(*pin)) : store_.use(work.id)};
+  if (!pin && !biases && one.use.ready.done()) {
+    held_rows_ += work.rows;
+    held_.push_back(std::move(one));
+    return;
+  }
+  launch();  // in the order in which they were given
+  enqueue({&one, 1}, launches_++ % kLaunches, biases ? &work : nullptr);
+}
+
+void DeviceUnit::launch() {
+  if (held_.empty()) return;
+  enqueue(held_, launches_++ % kLaunches, nullptr);
+  held_.clear();
+  held_rows_ = 0;
+}
+
+void DeviceUnit::enqueue(std::span<Held> held, std::size_t way, const ExpertWork* biases) {
   device::Stream& stream = device_.compute();
-  for (const Event& bias : send_biases(work, way)) stream.wait(bias);
+  if (biases != nullptr)
+    for (const Event& bias : send_biases(*biases, way)) stream.wait(bias);
   stream.wait(ways_[way].free);
-  stream.wait(launch.expert.ready);
-  const std::vector<device::WeightUse> weights = {
-      {launch.expert.bytes(), static_cast<std::uint32_t>(work.rows)}};
+  std::vector<OneExpert> experts;
+  std::vector<device::WeightUse> weights;
+  std::size_t row = 0;
+  for (Held& one : held) {
+    stream.wait(one.use.ready);
+    const Address rows = dense_there_ ? event_rows_ + one.first_row * hidden_ * sizeof(float)
+                                      : layout_.rows[way] + row * hidden_ * sizeof(float);
+    weights.push_back({one.use.bytes(), static_cast<std::uint32_t>(one.tokens.size())});
+    experts.push_back({.view = one.use.view.view(one.use.low),
+                       .tokens = std::move(one.tokens),
+                       .first_row = row,
+                       .out = rows});
+    row += experts.back().tokens.size();
+  }
+  if (biases != nullptr) {
+    const kernels::Floats at{layout_.biases[way]};
+    if (!biases->gate_bias.empty()) experts.front().gate_bias = {at, width_};
+    if (!biases->up_bias.empty()) experts.front().up_bias = {at + width_, up_rows_};
+    if (!biases->down_bias.empty()) experts.front().down_bias = {at + width_ + up_rows_, hidden_};
+  }
   stream.enqueue(
-      {[this, launch = std::move(launch)](const Access& access) { run(launch, access); }, weights});
+      {[this, experts, event_tokens = tokens_](const Access& access) { run(experts, event_tokens, access); },
+       std::move(weights)});
   const Event done = stream.record();
-  store_.used(work.id, done);
+  for (const Held& one : held) store_.used(one.id, done);
   if (dense_there_) {
     ways_[way].free = done.settled();
     return;
   }
-  const std::span<float> rows(work.out, work.rows * hidden_);
-  returned_.push_back(
-      device_.link().copy_back(layout_.rows[way], std::as_writable_bytes(rows), Traffic::kResult, done));
-  ways_[way].free = returned_.back().event().settled();
+  std::vector<Event> returned;
+  for (std::size_t i = 0; i < held.size(); ++i) {
+    returned_.push_back(device_.link().copy_back(experts[i].out, std::as_writable_bytes(held[i].out),
+                                                 Traffic::kResult, done));
+    returned.push_back(returned_.back().event().settled());
+  }
+  ways_[way].free = device::all_of(std::move(returned));
 }
 
 // On a thread of the device.
-void DeviceUnit::run(const Launch& launch, const Access& access) {
-  const std::size_t rows = launch.tokens.size();
-  kernels::InputFloats inputs{};
-  for (const Form& form : layout_.forms) {
-    kernels::Floats at{form.inputs};
-    if (rows != launch.event_tokens) {  // all tokens in order need no copy
-      kernels_.run(access, kernels::op::GatherRows{.from = at,
-                                                   .from_rows = launch.event_tokens,
-                                                   .columns = form.floats,
-                                                   .which = launch.tokens,
-                                                   .to = {form.gathered}});
-      at = {form.gathered};
+void DeviceUnit::run(std::span<const OneExpert> experts, std::size_t event_tokens, const Access& access) {
+  std::vector<kernels::op::Mlp> mlps;
+  for (const OneExpert& one : experts) {
+    const std::size_t rows = one.tokens.size();
+    kernels::InputFloats inputs{};
+    for (const Form& form : layout_.forms) {
+      kernels::Floats at{form.inputs};
+      if (rows != event_tokens) {  // all tokens in order need no copy
+        const kernels::Floats gathered = kernels::Floats{form.gathered} + one.first_row * form.floats;
+        kernels_.run(access, kernels::op::GatherRows{.from = at,
+                                                     .from_rows = event_tokens,
+                                                     .columns = form.floats,
+                                                     .which = one.tokens,
+                                                     .to = gathered});
+        at = gathered;
+      }
+      inputs[static_cast<std::size_t>(form.form)] = at;
     }
-    inputs[static_cast<std::size_t>(form.form)] = at;
+    mlps.push_back(mlp_of(one.view, rows, inputs, one.first_row, one.out));
+    mlps.back().gate_bias = one.gate_bias;
+    mlps.back().up_bias = one.up_bias;
+    mlps.back().down_bias = one.down_bias;
   }
-  kernels::op::Mlp mlp = mlp_of(launch.expert.view.view(launch.expert.low), rows, inputs, launch.out);
-  const kernels::Floats biases{layout_.biases[launch.way]};
-  if (launch.gate_bias) mlp.gate_bias = {biases, width_};
-  if (launch.up_bias) mlp.up_bias = {biases + width_, up_rows_};
-  if (launch.down_bias) mlp.down_bias = {biases + width_ + up_rows_, hidden_};
-  kernels_.run(access, std::span(&mlp, 1));
+  kernels_.run(access, mlps);
 }
 
 kernels::op::Mlp DeviceUnit::mlp_of(const fetch::ExpertView& view, std::size_t tokens,
-                                    const kernels::InputFloats& inputs, Address out) const {
+                                    const kernels::InputFloats& inputs, std::size_t first_row,
+                                    Address out) const {
   const auto meant = [&](codec::MatrixRef matrix) {
     if (matrix.view == codec::SliceView::kLow) matrix.view = low_view_;
     return matrix;
@@ -191,22 +238,25 @@ kernels::op::Mlp DeviceUnit::mlp_of(const fetch::ExpertView& view, std::size_t t
           .gating = gating_,
           .inputs = inputs,
           .tokens = tokens,
-          .gate_room = {layout_.gate},
-          .up_room = {layout_.up},
-          .inner = {layout_.inner},
+          .gate_room = kernels::Floats{layout_.gate} + first_row * width_,
+          .up_room = kernels::Floats{layout_.up} + first_row * up_rows_,
+          .inner = {layout_.inner + first_row * layout_.inner_row},
           .out = {out}};
 }
 
 void DeviceUnit::release_pins(fetch::ExpertStore& store) {
+  launch();
   store_.release_pins();
   while (store_.pins() > 0 && store.next_needs_pins()) store_.wait_for_a_pin();
 }
 
 void DeviceUnit::finish(std::size_t count) {
+  launch();
   for (std::size_t i = 0; i < std::min(count, returned_.size()); ++i) returned_[i].event().wait();
 }
 
 void DeviceUnit::finish_event() {
+  launch();
   if (!needed_) return store_.finish_event();
   for (const auto* tickets : {&sent_, &returned_})
     for (const Ticket& ticket : *tickets) ticket.event().settled().wait();
@@ -219,6 +269,8 @@ void DeviceUnit::finish_event() {
 }
 
 void DeviceUnit::abandon_event() noexcept {
+  held_.clear();
+  held_rows_ = 0;
   store_.abandon_event();
   for (const auto* tickets : {&sent_, &returned_})
     for (const Ticket& ticket : *tickets) device_.link().withdraw(ticket);

@@ -56,6 +56,7 @@ class DeviceUnit final : public ComputeUnit {
   bool gathers() const override { return true; }
   void compute(const ExpertWork& work, std::optional<fetch::ExpertStore::Pin> pin,
                const HostWorkspace& host) override;
+  void launch() override;
   void finish(std::size_t count) override;
   void take(fetch::ExpertStore::Pin pin) override { store_.keep_if_copied(std::move(pin)); }
   void prefetch(std::span<const experts::PartRequest> requests) override { store_.prefetch(requests); }
@@ -66,7 +67,8 @@ class DeviceUnit final : public ComputeUnit {
   fetch::DeviceStore& store() { return store_; }
 
  private:
-  // Rows and biases of launches: two, so that one launch is computed while another's rows come back.
+  // Rows and biases of launches: two, so that one launch is computed while another's rows come back. A launch
+  // is one expert, or several that are here already and have no biases.
   static constexpr std::size_t kLaunches = 2;
 
   struct Form {
@@ -74,33 +76,44 @@ class DeviceUnit final : public ComputeUnit {
     std::size_t floats = 0;  // of a token
     device::Address inputs, gathered;
   };
-  // Where activations are in the device's memory. T tokens, d = hidden, f = width of an expert, u = rows of
-  // up.
+  // Where activations are in the device's memory. T tokens, R = rows of a launch, d = hidden, f = width of an
+  // expert, u = rows of up.
   struct Layout {
-    std::vector<Form> forms;                        // (T, floats) each; without inputs if they are there
-    device::Address gate, up;                       // (T, f), (T, u)
-    device::Address inner;                          // (T, largest form of f)
-    std::array<device::Address, kLaunches> rows;    // (T, d); none if rows stay
+    std::vector<Form> forms;   // (T, floats) inputs, unless they are there; (R, floats) gathered
+    device::Address gate, up;  // (R, f), (R, u)
+    device::Address inner;     // (R, largest form of f)
+    Bytes inner_row = 0;
+    std::array<device::Address, kLaunches> rows;    // (R, d); none if rows stay
     std::array<device::Address, kLaunches> biases;  // (f), (u), (d)
     Bytes bytes = 0;
   };
-  struct Launch;  // what the operation of one expert needs
-  struct Way {    // of one of the kLaunches
+  struct OneExpert;  // what the operation of a launch needs of one
+  struct Held {      // given to compute(), and not launched
+    experts::ExpertId id;
+    std::vector<std::uint32_t> tokens;
+    std::span<float> out;  // the host's
+    std::size_t first_row = 0;
+    fetch::DeviceStore::Use use;
+  };
+  struct Way {  // of one of the kLaunches
     device::Event free;
   };
 
   static Layout lay_out(device::Address begin, const UnitParts& parts);
   std::array<device::Event, 3> send_biases(const ExpertWork& work, std::size_t way);
-  void run(const Launch& launch, const device::Access& access);
-  // Of an expert for some tokens whose inputs are where `inputs` says.
+  // Queues one launch of these, and what brings its rows back.
+  void enqueue(std::span<Held> held, std::size_t way, const ExpertWork* biases);
+  void run(std::span<const OneExpert> experts, std::size_t event_tokens, const device::Access& access);
+  // The expert for some tokens whose inputs are where `inputs` says, with the rooms behind `first_row`.
   kernels::op::Mlp mlp_of(const fetch::ExpertView& view, std::size_t tokens,
-                          const kernels::InputFloats& inputs, device::Address out) const;
+                          const kernels::InputFloats& inputs, std::size_t first_row,
+                          device::Address out) const;
 
   device::Device& device_;
   kernels::UnitKernels& kernels_;
   const codec::SliceView low_view_;
   const kernels::Gating gating_;
-  const std::size_t hidden_, width_, up_rows_, most_tokens_;
+  const std::size_t hidden_, width_, up_rows_, most_tokens_, most_rows_;
   const bool dense_there_;
   fetch::DeviceStore store_;
   device::Block memory_;
@@ -113,6 +126,8 @@ class DeviceUnit final : public ComputeUnit {
   bool needed_ = false;
   std::vector<device::Ticket> sent_, returned_;
   std::array<Way, kLaunches> ways_;
+  std::vector<Held> held_;
+  std::size_t held_rows_ = 0;
 };
 
 }  // namespace sluice::engine

@@ -45,7 +45,7 @@ Event DeviceUnit::copy_little_back() {
 Event DeviceUnit::compute_sample(std::uint32_t tokens) {
   kernels::InputFloats inputs{};
   for (const Form& form : layout_.forms) inputs[static_cast<std::size_t>(form.form)] = {form.inputs};
-  const auto run = [this, mlp = mlp_of(sample_.view(false), tokens, inputs, layout_.rows[0])](
+  const auto run = [this, mlp = mlp_of(sample_.view(false), tokens, inputs, 0, layout_.rows[0])](
                        const device::Access& access) { kernels_.run(access, std::span(&mlp, 1)); };
   device_.compute().enqueue({run, {{sample_.bytes(), tokens}}});
   return device_.compute().record();

@@ -1,6 +1,7 @@
 #include "engine/forward/unit/make_unit_kernels.h"
 
 #include "base/machine/thread_pool.h"
+#include "kernels/gpu/gpu_kernels.h"
 #include "kernels/ops/function_kernels.h"
 
 namespace sluice::engine {
@@ -8,11 +9,13 @@ namespace sluice::engine {
 using kernels::FunctionKernels;
 
 std::unique_ptr<kernels::UnitKernels> make_unit_kernels(device::Device& device, const UnitParts& parts) {
+  if (device.name() == "cuda") return kernels::make_gpu_kernels(device);
   return std::make_unique<FunctionKernels>(device.memory(), device.pool(), parts.kernels, parts.scratch);
 }
 
-Bytes unit_kernel_bytes(unsigned threads, const UnitParts& parts) {
-  ThreadPool like_the_devices(threads);
+Bytes unit_kernel_bytes(const device::DeviceSpec& spec, const UnitParts& parts) {
+  if (spec.cuda() != nullptr) return kernels::kGpuListBytes;
+  ThreadPool like_the_devices(spec.threads());
   return FunctionKernels::scratch_bytes(like_the_devices, parts.kernels, parts.scratch);
 }
 

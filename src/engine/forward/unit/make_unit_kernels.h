@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "device/choice/device_spec.h"
 #include "device/device.h"
 #include "engine/plan/unit_parts.h"
 #include "kernels/ops/unit_kernels.h"
@@ -12,7 +13,7 @@ namespace sluice::engine {
 // For products of `parts`. The device and what `parts` refers to must outlive them. Error(kBudget).
 std::unique_ptr<kernels::UnitKernels> make_unit_kernels(device::Device& device, const UnitParts& parts);
 
-// Bytes of the device's memory that they take, in one block. `threads`: of the device.
-Bytes unit_kernel_bytes(unsigned threads, const UnitParts& parts);
+// Bytes of the device's memory that they take, in one block.
+Bytes unit_kernel_bytes(const device::DeviceSpec& spec, const UnitParts& parts);
 
 }  // namespace sluice::engine

@@ -52,7 +52,8 @@ double seconds_each(const std::function<Event()>& start, const std::function<voi
 // Keeps a device computing and copying while the host is measured.
 class Load {
  public:
-  Load(DeviceUnit& unit, const fetch::PlacedExpert& place) : unit_(unit), place_(place) {}
+  Load(DeviceUnit& unit, const fetch::PlacedExpert& place, bool computes)
+      : unit_(unit), place_(place), computes_(computes) {}
   ~Load() {
     for (const Event& event : events_) event.settled().wait();
   }
@@ -60,7 +61,7 @@ class Load {
     while (!events_.empty() && events_.front().done()) events_.pop_front();
     while (events_.size() < kDepth) {
       events_.push_back(unit_.copy_sample(place_));
-      events_.push_back(unit_.compute_sample(1));
+      if (computes_) events_.push_back(unit_.compute_sample(1));
     }
   }
 
@@ -68,39 +69,42 @@ class Load {
   static constexpr std::size_t kDepth = 6;
   DeviceUnit& unit_;
   const fetch::PlacedExpert& place_;
+  const bool computes_;
   std::deque<Event> events_;
 };
 
 class Measurement {
  public:
-  Measurement(const MeasureTools& tools, DeviceUnit& unit, std::string_view view,
+  Measurement(const MeasureTools& tools, DeviceUnit& unit, const DeviceMeasures& what,
               const MeasureOptions& options)
-      : tools_(tools), unit_(unit), options_(options), samples_(tools, 0), view_(view) {
+      : tools_(tools), unit_(unit), options_(options), samples_(tools, 0), what_(what) {
     std::mt19937_64 random(options.seed);
     samples_.choose(random);
     samples_.read(SampleRead::kBoth);
-    const bool words = view == kWordsView;
+    const bool words = what.view == kWordsView;
     if (words) samples_.decode();
     place_ = samples_.place(samples_.all()[0], !words);
-    if (view == kMsbView) place_.memory.rest = nullptr;
+    if (what.view == kMsbView) place_.memory.rest = nullptr;
     unit_.put_sample(place_);
   }
 
   DeviceProfile run(const std::string& name) {
     DeviceProfile profile;
     profile.device = name;
-    profile.view = std::string(view_);
+    profile.view = std::string(what_.view);
     profile.expert = place_.bytes();
     if (profile.in_slices()) profile.lsb = place_.layout->rest.bytes;
     profile.row = tools_.model.config.hidden * sizeof(float);
     profile.idle = link({});
     profile.busy = link(on_host_);
     profile.sync = median([&] { return seconds_until([&] { return unit_.copy_little_back(); }); });
-    seconds_until([&] { return unit_.compute_sample(1); }, on_host_);  // the first takes longer
+    if (what_.experts)
+      seconds_until([&] { return unit_.compute_sample(1); }, on_host_);  // the first takes longer
     for (const std::uint32_t tokens : measured_token_counts(tools_)) {
-      profile.run.emplace_back(tokens, median([&] {
-                                 return seconds_each([&] { return unit_.compute_sample(tokens); }, on_host_);
-                               }));
+      if (what_.experts)
+        profile.run.emplace_back(
+            tokens,
+            median([&] { return seconds_each([&] { return unit_.compute_sample(tokens); }, on_host_); }));
       profile.host.emplace_back(tokens, host(tokens));
       if (tokens <= tools_.positions)
         profile.attention.emplace_back(tokens, median([&] {
@@ -146,7 +150,7 @@ class Measurement {
 
   Measured host(std::uint32_t tokens) {
     fill_sample_inputs(tools_, tokens);
-    Load load(unit_, place_);
+    Load load(unit_, place_, what_.experts);
     return median([&] {
       load.refill();
       return seconds_of([&] { compute_on_host(tokens); });
@@ -157,7 +161,7 @@ class Measurement {
   DeviceUnit& unit_;
   const MeasureOptions& options_;
   ExpertSamples samples_;
-  const std::string_view view_;
+  const DeviceMeasures what_;
   fetch::PlacedExpert place_;
   const std::function<void()> on_host_ = [this] { compute_on_host(1); };
 };
@@ -165,10 +169,10 @@ class Measurement {
 }  // namespace
 
 DeviceProfile measure_device(const MeasureTools& tools, DeviceUnit& unit, const std::string& name,
-                             std::string_view view, const MeasureOptions& options) {
+                             const DeviceMeasures& what, const MeasureOptions& options) {
   SLUICE_CHECK(options.repeats >= 1 && !tools.model.experts.empty());
   fill_sample_inputs(tools, 1);
-  return Measurement(tools, unit, view, options).run(name);
+  return Measurement(tools, unit, what, options).run(name);
 }
 
 }  // namespace sluice::engine

@@ -12,11 +12,17 @@ namespace sluice::engine {
 
 class DeviceUnit;  // engine/forward/unit/device_unit.h
 
-// `name`: of the device, with all that its costs depend on. `view`: how experts cross the link, one of
-// device_profile.h; both units compute from that. No event runs, and none has run. Charges one
+struct DeviceMeasures {
+  // How experts cross the link, one of device_profile.h; both units compute from that.
+  std::string_view view;
+  // The device computes experts. Else DeviceProfile::run is empty, and the host's times are without its work.
+  bool experts = true;
+};
+
+// `name`: of the device, with all that its costs depend on. No event runs, and none has run. Charges one
 // expert to the host's `staging`. REQUIRES: a model with experts. Error(kIo), (kCorrupt), (kBudget);
 // Error(kInterrupted).
 DeviceProfile measure_device(const MeasureTools& tools, DeviceUnit& unit, const std::string& name,
-                             std::string_view view, const MeasureOptions& options);
+                             const DeviceMeasures& what, const MeasureOptions& options);
 
 }  // namespace sluice::engine

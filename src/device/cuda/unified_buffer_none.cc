@@ -1,5 +1,5 @@
 #include "base/error.h"
-#include "device/unified_buffer.h"
+#include "device/cuda/unified_buffer.h"
 
 namespace sluice::device {
 

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "device/unified_buffer.h"
+#include "device/cuda/unified_buffer.h"
 
 namespace sluice::device {
 namespace {

@@ -1,4 +1,4 @@
-#include "device/emulated/emulated_memory.h"
+#include "device/range_memory.h"
 
 #include <fmt/format.h>
 
@@ -7,19 +7,11 @@
 #include "base/error.h"
 
 namespace sluice::device {
-namespace {
 
-constexpr Bytes whole(Bytes bytes) { return round_down(bytes, FirstFit::kAlignment); }
+RangeMemory::RangeMemory(std::string_view unit, Bytes bytes)
+    : Memory(own_accountant_), unit_(unit), own_accountant_(whole(bytes)), ranges_(whole(bytes)) {}
 
-}  // namespace
-
-EmulatedMemory::EmulatedMemory(Bytes bytes, Guard guard)
-    : Memory(own_accountant_),
-      arena_(whole(bytes), guard),
-      own_accountant_(whole(bytes)),
-      ranges_(whole(bytes)) {}
-
-Address EmulatedMemory::take(Account account, Bytes bytes) {
+Address RangeMemory::take(Account account, Bytes bytes) {
   const std::lock_guard lock(mutex_);
   const std::optional<Bytes> offset = ranges_.take(bytes);
   if (!offset) {
@@ -27,7 +19,7 @@ Address EmulatedMemory::take(Account account, Bytes bytes) {
     throw Error(ErrorKind::kBudget, fmt::format("the memory of the device, {}, is too {} for {} ({})",
                                                 format_bytes(budget()), is_divided ? "divided" : "small",
                                                 account_name(account), own_accountant_.ledger()))
-        .in("the emulated device")
+        .in(unit_)
         .expected(fmt::format("{} ({} bytes)", format_bytes(bytes), bytes))
         .found(is_divided ? fmt::format("{} free, at most {} together", format_bytes(ranges_.free_bytes()),
                                         format_bytes(ranges_.largest_free()))
@@ -36,12 +28,12 @@ Address EmulatedMemory::take(Account account, Bytes bytes) {
         .fix("give the device more memory");
   }
   own_accountant_.charge(account, cost(bytes));
-  return arena_.address(*offset);
+  return at(*offset);
 }
 
-void EmulatedMemory::give(Account account, Address address, Bytes bytes) {
+void RangeMemory::give(Account account, Address address, Bytes bytes) {
   const std::lock_guard lock(mutex_);
-  ranges_.give(arena_.offset(address), bytes);
+  ranges_.give(offset_of(address), bytes);
   own_accountant_.release(account, cost(bytes));
 }
 

@@ -1,0 +1,290 @@
+#include "device/cuda/cuda_device.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+#include "base/error_of.h"
+#include "device/cuda/fake_cuda.h"
+#include "device/each_device_test.h"
+#include "device/host_buffer.h"
+
+namespace sluice::device {
+namespace {
+
+using sluice::testing::error_of;
+using testing::Barrier;
+using testing::FakeCuda;
+
+class CudaDeviceTest : public ::testing::Test {
+ protected:
+  CudaOptions options() {
+    CudaOptions options;
+    options.memory = 8 * kMiB;
+    options.api = &cuda_;
+    return options;
+  }
+  void open() { device_ = make_cuda_device(options()); }
+  ~CudaDeviceTest() override {
+    device_.reset();
+    EXPECT_EQ(cuda_.left(), "");
+  }
+  Stream& stream() { return device_->compute(); }
+  // An operation that launches this as a kernel.
+  static Operation kernel(std::function<void()> work) {
+    return {[work = std::move(work)](const Access& access) { FakeCuda::launch(access, work); }};
+  }
+  // A kernel that meets impossible codes.
+  static Operation damaged() {
+    return {[](const Access& access) {
+      FakeCuda::launch(access, [fault = access.queue().fault] { *fault = 1; });
+    }};
+  }
+
+  FakeCuda cuda_;
+  std::unique_ptr<Device> device_;
+};
+
+TEST_F(CudaDeviceTest, OperationsOnlyLaunchAndEventsWaitForTheGpu) {
+  open();
+  EXPECT_EQ(device_->name(), "cuda");
+  Barrier barrier;
+  bool launched = false;
+  stream().enqueue(kernel([&] { barrier.stop_here(); }));
+  const Event event = stream().record();
+  stream().enqueue({[&](const Access&) { launched = true; }});
+  device_->predict().synchronize();  // another queue
+  barrier.wait_until_somebody_is_there();
+  EXPECT_FALSE(event.done());
+  barrier.open();
+  event.wait();
+  stream().synchronize();
+  EXPECT_TRUE(launched);
+  EXPECT_EQ(device_->computed().pieces, 2u);
+}
+
+TEST_F(CudaDeviceTest, CountsTheSecondsOfTheGpu) {
+  open();
+  stream().enqueue(kernel([] { std::this_thread::sleep_for(std::chrono::milliseconds(20)); }));
+  Signal signal;
+  stream().wait(signal.event());
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // in which nothing is computed
+  signal.complete();
+  stream().enqueue(kernel([] { std::this_thread::sleep_for(std::chrono::milliseconds(20)); }));
+  stream().synchronize();
+  EXPECT_GE(device_->computed().busy_s, 0.04);
+  EXPECT_LT(device_->computed().busy_s, 0.1);
+  EXPECT_EQ(device_->computed().overruns, 0u);
+}
+
+TEST_F(CudaDeviceTest, AccessGivesPointersOfTheGpuAndAQueue) {
+  open();
+  const Block block = device_->memory().allocate(Account::kExperts, 1000);
+  EXPECT_EQ(block.address().value % 256, 0u);
+  void* compute = nullptr;
+  void* predict = nullptr;
+  std::byte* data = nullptr;
+  stream().enqueue({[&](const Access& access) {
+    compute = access.queue().stream;
+    EXPECT_NE(access.queue().fault, nullptr);
+    data = access.data(block.address() + 8, 992);
+  }});
+  device_->predict().enqueue({[&](const Access& access) { predict = access.queue().stream; }});
+  stream().synchronize();
+  device_->predict().synchronize();
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(data), block.address().value + 8);
+  EXPECT_NE(compute, nullptr);
+  EXPECT_NE(predict, nullptr);
+  EXPECT_NE(compute, predict);
+}
+
+using CudaDeviceDeathTest = CudaDeviceTest;
+
+TEST_F(CudaDeviceDeathTest, AnAddressBeyondItsMemoryIsOurOwnBug) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(
+      {
+        open();
+        const Block all = device_->memory().allocate(Account::kExperts, 8 * kMiB);
+        stream().enqueue({[&](const Access& access) { access.data(all.address() + (8 * kMiB - 1), 2); }});
+        stream().synchronize();
+      },
+      "beyond the memory of the GPU");
+}
+
+TEST_F(CudaDeviceTest, ImpossibleCodesAreAnErrorOfTheStreamOnce) {
+  open();
+  stream().enqueue(damaged());
+  const Event event = stream().record();
+  const std::string text = error_of([&] { event.wait(); });
+  EXPECT_NE(text.find("no valid encoding"), std::string::npos) << text;
+  ASSERT_TRUE(event.error());
+  EXPECT_EQ(event.error()->kind(), ErrorKind::kCorrupt);
+  EXPECT_EQ(event.error()->where(), "");  // whoever knows the expert says it
+  bool ran = false;
+  stream().enqueue({[&](const Access&) { ran = true; }});
+  EXPECT_EQ(error_of([&] { stream().record().wait(); }), text);
+  EXPECT_EQ(error_of([&] { stream().synchronize(); }), text);
+  EXPECT_FALSE(ran);
+  stream().synchronize();
+  stream().enqueue({[&](const Access&) { ran = true; }});
+  stream().record().wait();
+  EXPECT_TRUE(ran);
+  EXPECT_FALSE(device_->lost());
+}
+
+TEST_F(CudaDeviceTest, AFaultHarmsNothingBeforeItAndNoOtherStream) {
+  open();
+  stream().enqueue(kernel([] {}));
+  const Event before = stream().record();
+  before.wait();
+  stream().enqueue(damaged());
+  const Event behind = stream().record();
+  device_->predict().enqueue(kernel([] {}));
+  device_->predict().synchronize();
+  EXPECT_EQ(behind.settled().error(), std::nullopt);
+  behind.settled().wait();
+  EXPECT_TRUE(behind.error());
+  EXPECT_FALSE(before.error());
+  EXPECT_NE(error_of([&] { stream().synchronize(); }), "no error");
+}
+
+// The stream sleeps for an event when the kernel before finds the fault.
+TEST_F(CudaDeviceTest, AFaultEndsAWaitThatWouldNotEnd) {
+  open();
+  Signal never;
+  stream().enqueue(damaged());
+  stream().wait(never.event());
+  EXPECT_NE(error_of([&] { stream().synchronize(); }), "no error");
+}
+
+TEST_F(CudaDeviceTest, AnOperationThatThrowsBehindLaunchesWaitsForThese) {
+  open();
+  Barrier barrier;
+  stream().enqueue(kernel([&] { barrier.stop_here(); }));
+  stream().enqueue({[](const Access&) { throw Error(ErrorKind::kIo, "odd"); }});
+  const Event event = stream().record();
+  barrier.wait_until_somebody_is_there();
+  EXPECT_FALSE(event.done());
+  barrier.open();
+  EXPECT_EQ(error_of([&] { event.wait(); }), "odd");
+  EXPECT_EQ(error_of([&] { stream().synchronize(); }), "odd");
+}
+
+TEST_F(CudaDeviceTest, OneThatGoesEndsWhatItHasBegun) {
+  open();
+  bool ran = false;
+  Event event;
+  {
+    stream().enqueue(kernel([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      ran = true;
+    }));
+    event = stream().record();
+    event.on_done([&same = stream()](const auto&) { same.enqueue({[](const Access&) {}}); });
+    Signal launched;
+    stream().enqueue({[&](const Access&) { launched.complete(); }});
+    launched.event().wait();
+    stream().enqueue(kernel([] {}));
+  }
+  device_.reset();
+  EXPECT_TRUE(ran);
+  EXPECT_TRUE(event.done());
+  EXPECT_FALSE(event.error());
+}
+
+TEST_F(CudaDeviceTest, TwoOrMoreChunksAreUnderWay) {
+  open();
+  const Block block = device_->memory().allocate(Account::kExperts, 8 * kMiB);
+  const std::vector<std::byte> data(8 * kMiB, std::byte{5});
+  std::vector<std::byte> back(8 * kMiB);
+  for (int time = 0; time < 20 && cuda_.most_copies_under_way() < 2; ++time) {
+    device_->link().copy(data, block.address(), Traffic::kDemand).event().wait();
+    device_->link().copy_back(block.address(), back, Traffic::kResult).event().wait();
+    EXPECT_EQ(back, data);
+  }
+  EXPECT_GE(cuda_.most_copies_under_way(), 2u);
+  EXPECT_LE(cuda_.most_copies_under_way(), 8u);
+}
+
+TEST_F(CudaDeviceTest, LocksTheHostsBuffersAsLongAsItExists) {
+  Accountant host(64 * kMiB);
+  const HostBuffer before(host, Account::kExperts, kMiB);
+  CudaOptions with_host = options();
+  with_host.host = &host;
+  device_ = make_cuda_device(std::move(with_host));
+  {
+    const HostBuffer later(host, Account::kStaging, 2 * kMiB);
+    EXPECT_EQ(cuda_.locked(), 3 * kMiB);
+    // Buffers come and go on threads that have never used the GPU.
+    std::thread([&] { const HostBuffer other(host, Account::kStaging, kMiB); }).join();
+    cuda_.refuse_locks(true);
+    const HostBuffer refused(host, Account::kStaging, kMiB);
+    EXPECT_EQ(host.crossing().locked().refused, 1u);
+    const Block block = device_->memory().allocate(Account::kExperts, kMiB);
+    device_->link().copy(refused.span(), block.address(), Traffic::kDemand).event().wait();
+  }
+  EXPECT_EQ(cuda_.locked(), kMiB);
+  device_.reset();
+  EXPECT_EQ(cuda_.locked(), 0u);
+  cuda_.refuse_locks(false);
+  device_ = make_cuda_device(options());  // and no host
+  EXPECT_EQ(cuda_.locked(), 0u);
+}
+
+TEST_F(CudaDeviceTest, SaysWhatThereIsNotEnoughOf) {
+  CudaOptions large = options();
+  large.memory = 65 * kMiB;
+  const std::string text = error_of([&] { make_cuda_device(large); });
+  EXPECT_NE(text.find("--device-memory"), std::string::npos) << text;
+  EXPECT_NE(text.find("64.00 MiB free"), std::string::npos) << text;
+  CudaOptions other = options();
+  other.index = 1;
+  EXPECT_EQ(error_of([&] { make_cuda_device(other); }),
+            "cuda:1: there is no such GPU; expected 0 to 0, found 1 GPU");
+  cuda_.fail("count", 0, FakeCuda::kNoGpu);
+  EXPECT_NE(error_of([&] { make_cuda_device(options()); }).find("CUDA finds no GPU"), std::string::npos);
+  EXPECT_EQ(cuda_.left(), "");
+}
+
+TEST_F(CudaDeviceTest, AnErrorThatStaysLosesTheDevice) {
+  open();
+  const Block block = device_->memory().allocate(Account::kExperts, kMiB);
+  const std::vector<std::byte> data(kMiB);
+  stream().enqueue(kernel([&] { cuda_.die(); }));
+  const std::string text = error_of([&] { stream().synchronize(); });
+  EXPECT_NE(text.find("does not answer any more"), std::string::npos) << text;
+  EXPECT_NE(text.find("fake error 700"), std::string::npos) << text;
+  ASSERT_TRUE(device_->lost());
+  EXPECT_EQ(error_of([&] { device_->link().copy(data, block.address(), Traffic::kDemand).event().wait(); }),
+            text);
+  EXPECT_EQ(error_of([&] { device_->predict().record().wait(); }), text);
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(error_of([&] { stream().synchronize(); }), text);
+}
+
+TEST_F(CudaDeviceTest, ACopyFindsThatTheDeviceIsLost) {
+  open();
+  const Block block = device_->memory().allocate(Account::kExperts, 4 * kMiB);
+  const std::vector<std::byte> data(4 * kMiB);
+  cuda_.die();
+  const std::string text =
+      error_of([&] { device_->link().copy(data, block.address(), Traffic::kDemand).event().wait(); });
+  EXPECT_NE(text.find("does not answer any more"), std::string::npos) << text;
+  EXPECT_EQ(error_of([&] { stream().synchronize(); }), text);
+}
+
+TEST(CudaDevice, NeedsABuildWithCuda) {
+  if (cuda_api() != nullptr) GTEST_SKIP() << "this program was built with CUDA";
+  const std::string text = error_of([] { make_cuda_device({}); });
+  EXPECT_EQ(text, "this program was built without CUDA; configure with -DSLUICE_CUDA=ON");
+}
+
+// The tests of links and streams run on a real GPU, too (testing::devices()).
+TEST(CudaDevice, IsTestedOnAGpu) {
+  const std::string why = testing::why_no_gpu();
+  if (!why.empty()) GTEST_SKIP() << "NOT TESTED ON A GPU: " << why;
+}
+
+}  // namespace
+}  // namespace sluice::device

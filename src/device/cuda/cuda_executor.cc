@@ -1,0 +1,123 @@
+#include "device/cuda/cuda_executor.h"
+
+#include <utility>
+
+namespace sluice::device {
+namespace {
+
+// The same as when the host meets them: callers say which expert it was.
+Error damaged_operands() {
+  return Error(ErrorKind::kCorrupt, "exponents of packed weights in memory are no valid encoding by native")
+      .fix("check the store with `sluice verify`, and the machine's memory");
+}
+
+}  // namespace
+
+CudaExecutor::CudaExecutor(CudaCalls& calls, Gate& gate, CudaBusy& busy)
+    : calls_(calls), gate_(gate), busy_(busy), marks_(calls), fault_(calls), queue_(calls) {
+  waiter_ = std::thread([this] { wait_for_batches(); });
+}
+
+CudaExecutor::~CudaExecutor() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_all();
+  waiter_.join();
+}
+
+void CudaExecutor::run(const Operation& operation, Clock::Time) {
+  if (open_.begin == nullptr) open_.begin = marks_.put(queue_.get());
+  open_.operations += 1;
+  {
+    const Access access(gate_, {.stream = queue_.get(), .fault = fault_.on_device()});
+    operation.run(access);
+  }
+  calls_.check(calls_.api().last_error(), "an operation could not be launched");
+}
+
+void CudaExecutor::finish(Signal signal, const std::optional<Error>& error) {
+  Batch batch = std::exchange(open_, {});
+  batch.signal = std::move(signal);
+  batch.error = error;
+  close(std::move(batch));
+}
+
+void CudaExecutor::pause() {
+  if (open_.begin != nullptr) close(std::exchange(open_, {}));
+}
+
+void CudaExecutor::forget() {
+  const std::lock_guard lock(mutex_);
+  found_.reset();
+}
+
+void CudaExecutor::close(Batch batch) {
+  try {
+    batch.end = marks_.put(queue_.get());
+  } catch (const Error& error) {
+    calls_.drain(queue_.get());
+    if (!batch.error) batch.error = error;
+    report_(error);
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    batches_.push_back(std::move(batch));
+  }
+  changed_.notify_all();
+}
+
+void CudaExecutor::wait_for_batches() {
+  gate_.admit_this_thread();
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [&] { return stop_ || !batches_.empty(); });
+    if (batches_.empty()) return;
+    Batch batch = std::move(batches_.front());
+    batches_.pop_front();
+    lock.unlock();
+    end(batch);
+    lock.lock();
+  }
+}
+
+void CudaExecutor::end(Batch& batch) {
+  await(batch);
+  if (fault_.take() != 0) found(damaged_operands());
+  if (batch.begin != nullptr) marks_.give(batch.begin);
+  if (batch.end != nullptr) marks_.give(batch.end);
+  if (!batch.signal) return;
+  if (!batch.error) {
+    const std::lock_guard lock(mutex_);
+    batch.error = found_;
+  }
+  if (batch.error) return batch.signal->fail(*batch.error);
+  batch.signal->complete();
+}
+
+// Sleeps until the GPU has done it, and counts it.
+void CudaExecutor::await(Batch& batch) {
+  double seconds = 0;
+  if (batch.end != nullptr) {
+    if (const CudaCode code = calls_.api().await(batch.end); code != 0) {
+      const Error error = calls_.error(code, "operations of the GPU failed");
+      calls_.drain(queue_.get());
+      return found(error);
+    }
+    if (batch.begin != nullptr)
+      if (const CudaCode code = calls_.api().seconds(batch.begin, batch.end, seconds); code != 0)
+        calls_.error(code, "the GPU does not say how long operations took");  // they are done
+  }
+  busy_.add(batch.operations, seconds);
+}
+
+void CudaExecutor::found(const Error& error) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!found_) found_ = error;
+  }
+  report_(error);
+}
+
+}  // namespace sluice::device

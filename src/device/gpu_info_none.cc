@@ -1,9 +1,0 @@
-#include "device/gpu_info.h"
-
-namespace sluice::device {
-
-std::vector<GpuInfo> list_gpus() { return {}; }
-
-std::string gpu_runtime() { return "built without CUDA"; }
-
-}  // namespace sluice::device
