@@ -223,7 +223,8 @@ EventPlace LayerDecider::place() const {
   return {.layer = scores_.layer,
           .step = step_,
           .begins_prompt = std::ranges::any_of(scores_.spans, begins),
-          .layer_tokens = tokens_of_};
+          .layer_tokens = tokens_of_,
+          .tokens = scores_.tokens};
 }
 
 void LayerDecider::assign() {

@@ -107,6 +107,10 @@ inline constexpr CachePolicy kCaches[] = {
      .keeps = false,
      .judges_events = true,
      .starts = true},
+    {.name = "reuse",
+     .make = make_reuse_cache,
+     .source = "ours; docs/cache-tournament.md",
+     .judges_events = true},
 };
 
 inline constexpr RouterPolicy kRouters[] = {

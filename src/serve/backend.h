@@ -15,6 +15,7 @@
 #include "serve/event_queue.h"
 #include "serve/metric_set.h"
 #include "serve/text_request.h"
+#include "tokenizer/chat/calls/family.h"
 #include "tokenizer/chat/chat_template.h"
 #include "tokenizer/tokenizer.h"
 
@@ -51,8 +52,9 @@ struct Served {
   // Null: the model has none. Both outlive the backend's last answer.
   const tokenizer::Tokenizer* tokenizer = nullptr;
   const tokenizer::ChatTemplate* chat = nullptr;
-  std::string chat_failure;    // why `chat` is null though there is a template
-  bool trust_special = false;  // control tokens in the text of a request count
+  std::string chat_failure;               // why `chat` is null though there is a template
+  tokenizer::AnswerFormat answer_format;  // of a chat; without a family: no answer can be bound
+  bool trust_special = false;             // control tokens in the text of a request count
   // The bytes that a token stands for, special ones by their content; thread-safe.
   std::function<std::string(tokenizer::TokenId)> bytes_of;
   std::string tokenizer_class;

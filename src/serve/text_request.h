@@ -3,11 +3,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "engine/grammar/grammar.h"
 #include "tokenizer/text/token_id.h"
 
 namespace sluice::serve {
@@ -41,6 +43,7 @@ struct AnswerParsing {
   bool reasoning = true;        // false: it stays in the text, with its marks
   bool calls = false;           // calls of tools are looked for
   bool one_call = false;        // parallel_tool_calls: false
+  bool bound = false;           // to a form: behind the first content nothing is taken for a mark
   std::vector<ToolSpec> tools;  // of the request
   std::size_t past_calls = 0;   // in the history
   std::string prompt_tail;      // the prompt's last text, which may have begun a part of the answer
@@ -50,12 +53,13 @@ struct TextRequest {
   std::vector<tokenizer::TokenId> prompt;  // at least one
   std::optional<std::size_t> max_tokens;   // empty: as many as fit; 0: nothing is drawn
   Sampling sampling;
-  std::vector<std::string> stops;        // none is empty
-  bool cache_prompt = true;              // false: neither finds an earlier prefix nor leaves one
-  std::optional<std::size_t> logprobs;   // wanted, with so many of the likeliest beside each
-  bool prompt_logprobs = false;          // also of the prompt's tokens but the first; with logprobs
-  bool progress = false;                 // PrefillProgress events are wanted often
-  std::optional<AnswerParsing> parsing;  // of a chat
+  std::vector<std::string> stops;                  // none is empty
+  bool cache_prompt = true;                        // false: neither finds an earlier prefix nor leaves one
+  std::optional<std::size_t> logprobs;             // wanted, with so many of the likeliest beside each
+  bool prompt_logprobs = false;                    // also of the prompt's tokens but the first; with logprobs
+  bool progress = false;                           // PrefillProgress events are wanted often
+  std::optional<AnswerParsing> parsing;            // of a chat
+  std::shared_ptr<const engine::Grammar> grammar;  // that the answer is bound to; null: none
 };
 
 }  // namespace sluice::serve

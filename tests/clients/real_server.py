@@ -77,6 +77,54 @@ def openai_chat(client):
     assert error.code == "context_length_exceeded" and "maximum context length" in str(error)
 
 
+FOX = {"type": "object", "properties": {"name": {"type": "string", "maxLength": 12}, "age": {"type": "integer", "minimum": 0, "maximum": 20},
+                                        "colours": {"type": "array", "items": {"enum": ["red", "grey"]}, "minItems": 1, "maxItems": 3}},
+       "required": ["name", "age", "colours"], "additionalProperties": False}
+
+
+def is_fox(text):
+    fox = json.loads(text)
+    assert list(fox) == ["name", "age", "colours"] and isinstance(fox["name"], str) and len(fox["name"]) <= 12, fox
+    assert type(fox["age"]) is int and 0 <= fox["age"] <= 20 and 1 <= len(fox["colours"]) <= 3 and set(fox["colours"]) <= {"red", "grey"}, fox
+
+
+def openai_forms(client):
+    import openai
+    import pydantic
+
+    class Fox(pydantic.BaseModel):
+        name: str = pydantic.Field(max_length=12)
+        age: int = pydantic.Field(ge=0, le=20)
+
+    def chat(**more):
+        return client.chat.completions.create(model="any", messages=HI, max_tokens=400, temperature=1, **more)
+
+    schema = {"type": "json_schema", "json_schema": {"name": "fox", "strict": True, "schema": FOX}}
+    add = [{"type": "function", "function": {"name": "add_fox", "strict": True, "parameters": FOX}}]
+    for seed in range(10):
+        answer = chat(response_format=schema, seed=seed).choices[0]
+        assert answer.finish_reason == "stop"
+        is_fox(answer.message.content)
+        chunks = list(chat(response_format=schema, seed=seed, stream=True))
+        assert "".join(c.choices[0].delta.content or "" for c in chunks) == answer.message.content
+        free = chat(response_format={"type": "json_object"}, seed=seed).choices[0]
+        assert free.finish_reason == "length" or isinstance(json.loads(free.message.content), dict)
+        for choice in ("required", {"type": "function", "function": {"name": "add_fox"}}):
+            called = chat(tools=add, tool_choice=choice, parallel_tool_calls=False, seed=seed).choices[0]
+            assert called.finish_reason == "tool_calls" and [c.function.name for c in called.message.tool_calls] == ["add_fox"]
+            is_fox(called.message.tool_calls[0].function.arguments)
+        with client.chat.completions.stream(model="any", messages=HI, max_tokens=400, tools=add, tool_choice="required",
+                                            parallel_tool_calls=False, seed=seed) as stream:
+            for _ in stream:
+                pass
+            is_fox(stream.get_final_completion().choices[0].message.tool_calls[0].function.arguments)
+        parsed = client.chat.completions.parse(model="any", messages=HI, max_tokens=400, response_format=Fox, seed=seed)
+        assert isinstance(parsed.choices[0].message.parsed, Fox)
+    error = raises(openai.BadRequestError, lambda: chat(response_format={
+        "type": "json_schema", "json_schema": {"name": "n", "schema": {"type": "object", "properties": {"a": {"not": {}}}}}}))
+    assert error.code == "invalid_json_schema" and error.param == "response_format.json_schema.schema.properties.a.not"
+
+
 def openai_completions(client):
     ids = [5, 6, 7]
     for prompt in ("Once upon", ["Once upon", "The fox"], ids, [ids, ids]):
@@ -98,6 +146,7 @@ def check_openai(program):
         assert client.models.retrieve("fable-moe-18m").owned_by == "sluice"
         raises(openai.NotFoundError, lambda: client.models.retrieve("other"))
         openai_chat(client)
+        openai_forms(client)
         openai_completions(client)
         many = openai.AsyncOpenAI(base_url=server.url + "/v1", api_key="none", max_retries=20)
 
@@ -127,6 +176,12 @@ def check_anthropic(program):
         counted = client.messages.count_tokens(model="any", messages=HI).input_tokens
         assert counted == plain.usage.input_tokens + (plain.usage.cache_read_input_tokens or 0)
         client.messages.create(model="any", max_tokens=4, messages=HI, system="Be brief.", tools=[{"name": "f", "input_schema": {"type": "object"}}])
+        forced = client.messages.create(model="any", max_tokens=400, messages=HI, tools=[{"name": "add_fox", "input_schema": FOX}],
+                                        tool_choice={"type": "tool", "name": "add_fox", "disable_parallel_tool_use": True})
+        assert forced.stop_reason == "tool_use" and [b.type for b in forced.content] == ["tool_use"]
+        is_fox(json.dumps(forced.content[0].input))
+        bound = client.messages.create(model="any", max_tokens=400, messages=HI, extra_body={"output_config": {"format": {"type": "json_schema", "schema": FOX}}})
+        is_fox(bound.content[0].text)
         raises(anthropic.BadRequestError, lambda: client.messages.create(model="any", max_tokens=0, messages=HI))
         raises(anthropic.NotFoundError, lambda: client.models.retrieve("other"))
         assert client.models.list().data[0].id == "fable-moe-18m"

@@ -76,16 +76,15 @@ CudaFacts cuda_facts(const CudaQuestion& question) {
   return facts;
 }
 
-CudaLinkRates measure_cuda_link(int index, CudaApi* given) {
-  constexpr Bytes kBytes = 64 * kMiB;
+CudaLinkRates measure_cuda_link(int index, Bytes bytes, CudaApi* given) {
   constexpr int kTimes = 4;  // the first warms up
   CudaApi& api = cuda_api_or(given);
   Health health;
   CudaCalls calls(api, index, health);
   calls.open();
-  CudaMemory memory(calls, kBytes);
-  const Block block = memory.allocate(Account::kStaging, kBytes);
-  const LockedBuffer host(calls, kBytes);
+  CudaMemory memory(calls, bytes);
+  const Block block = memory.allocate(Account::kStaging, bytes);
+  const LockedBuffer host(calls, bytes);
   MarkPool marks(calls);
   const OwnedQueue queue(calls);
   void* const on_gpu = reinterpret_cast<void*>(static_cast<std::uintptr_t>(block.address().value));
@@ -93,8 +92,8 @@ CudaLinkRates measure_cuda_link(int index, CudaApi* given) {
     double best_s = 0;
     for (int time = 0; time < kTimes; ++time) {
       const CudaMark begin = marks.put(queue.get());
-      calls.check(way == CudaWay::kToDevice ? api.copy(on_gpu, host.data(), kBytes, way, queue.get())
-                                            : api.copy(host.data(), on_gpu, kBytes, way, queue.get()),
+      calls.check(way == CudaWay::kToDevice ? api.copy(on_gpu, host.data(), bytes, way, queue.get())
+                                            : api.copy(host.data(), on_gpu, bytes, way, queue.get()),
                   "a copy over the link failed");
       const CudaMark end = marks.put(queue.get());
       calls.check(api.await(end), "a copy over the link failed");
@@ -104,7 +103,7 @@ CudaLinkRates measure_cuda_link(int index, CudaApi* given) {
       marks.give(end);
       if (time > 0 && took > 0) best_s = best_s > 0 ? std::min(best_s, took) : took;
     }
-    return best_s > 0 ? static_cast<double>(kBytes) / best_s : 0;
+    return best_s > 0 ? static_cast<double>(bytes) / best_s : 0;
   };
   const double to_device = rate(CudaWay::kToDevice);
   return {.to_device = to_device, .from_device = rate(CudaWay::kFromDevice)};

@@ -45,8 +45,9 @@ CudaFacts cuda_facts(const CudaQuestion& question);
 struct CudaLinkRates {
   double to_device = 0, from_device = 0;
 };
-// Takes 64 MiB of both memories, and a fraction of a second. Errors as make_cuda_device.
-CudaLinkRates measure_cuda_link(int index, CudaApi* api = nullptr);
+// Takes so many bytes of both memories, and a fraction of a second. Errors as make_cuda_device. `api`: for
+// tests; null: cuda_api().
+CudaLinkRates measure_cuda_link(int index, Bytes bytes = 64 * kMiB, CudaApi* api = nullptr);
 
 // As list_gpus(), gpu_runtime() and gpu_lack(), of these calls. `use` may be null.
 std::vector<GpuInfo> list_gpus_of(CudaApi& api, GpuMemoryUse* use);

@@ -70,7 +70,7 @@ TEST(CudaFacts, EachCallMayFail) {
   ToldUse use({Bytes{1}, Bytes{2}});
   const auto ask = [&](FakeCuda& cuda) {
     cuda_facts({.load_kernels = [](const DeviceQueue&) {}, .api = &cuda, .use = &use});
-    measure_cuda_link(0, &cuda);
+    measure_cuda_link(0, kMiB, &cuda);
   };
   ask(good);
   int failed = 0;
@@ -91,7 +91,7 @@ TEST(CudaFacts, EachCallMayFail) {
 
 TEST(CudaFacts, MeasuresTheLinkBothWays) {
   FakeCuda cuda;
-  const CudaLinkRates rates = measure_cuda_link(0, &cuda);
+  const CudaLinkRates rates = measure_cuda_link(0, kMiB, &cuda);
   EXPECT_GT(rates.to_device, 1e6);
   EXPECT_GT(rates.from_device, 1e6);
   EXPECT_EQ(cuda.left(), "");

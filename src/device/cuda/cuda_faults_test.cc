@@ -39,7 +39,7 @@ class Life {
   // Errors that came, each once.
   std::set<std::string> live() {
     CudaOptions options;
-    options.memory = 16 * kMiB;
+    options.memory = 4 * kMiB;
     options.host = &host_;
     options.api = &cuda_;
     std::unique_ptr<Device> device;

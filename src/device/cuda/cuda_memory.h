@@ -11,9 +11,9 @@
 
 namespace sluice::device {
 
-// Takes all of it at once, when it is made: Error(kBudget) if the GPU has not so much together. An address has
-// the value of the GPU's pointer, and that is what the gate gives: for kernels and copies, never to be followed
-// by the host. References must outlive it. Thread-safe.
+// Takes all of it at once, when it is made: Error(kBudget) if the GPU has not so much together. An address
+// has the value of the GPU's pointer. That is what the gate gives, for kernels and copies; the host never
+// follows it. References must outlive it. Thread-safe.
 class CudaMemory final : public RangeMemory, public Space, public Gate {
  public:
   CudaMemory(CudaCalls& calls, Bytes bytes);

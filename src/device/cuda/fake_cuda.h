@@ -171,7 +171,7 @@ class FakeCuda final : public CudaApi {
     const std::lock_guard lock(mutex_);
     if (const CudaCode code = enter_locked("allocate"); code != 0) return code;
     if (bytes > memory_ - used_locked()) return kCudaOutOfMemory;
-    auto block = std::make_unique<std::byte[]>(bytes + 256);
+    auto block = std::make_unique_for_overwrite<std::byte[]>(bytes + 256);
     data = reinterpret_cast<void*>(round_up(reinterpret_cast<std::uintptr_t>(block.get()), 256));
     allocations_[data] = {std::move(block), bytes};
     return 0;

@@ -63,6 +63,7 @@ void BatchLimits::check_length(const BatchRequest& request) const {
 
 void BatchLimits::check_sampler(const BatchRequest& request) const {
   request.sampler.validate();
+  SLUICE_CHECK(request.guide == nullptr || !request.ignore_eos, "a guide decides when its answer ends");
   SLUICE_CHECK(request.sampler.takes_likeliest() || engine_.plan().draws,
                "the plan has no room for drawing tokens");
   const std::size_t vocab = engine_.model().config.vocab;

@@ -3,12 +3,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "base/error.h"
 #include "engine/generate.h"
+#include "engine/grammar/answer_guide.h"
 #include "engine/session/logprobs.h"
 #include "engine/session/sampler.h"
 #include "tokenizer/text/token_id.h"
@@ -28,6 +30,9 @@ struct BatchRequest {
   std::optional<std::size_t> logprobs;
   // … and of the prompt's tokens but the first: all of it is computed then. REQUIRES: logprobs, no encoder
   bool prompt_logprobs = false;
+  // What the answer is bound to; null: nothing. Nobody else uses it then. It decides when the answer ends, so
+  // ignore_eos must be false.
+  std::shared_ptr<AnswerGuide> guide;
 };
 
 struct BatchToken {

@@ -23,6 +23,10 @@ RunningSequence::RunningSequence(QueuedRequest queued, std::vector<tokenizer::To
       sequence_(std::move(sequence)),
       sampler_(queued_.request.sampler) {
   statistics_.prompt = queued_.request.prompt.size();
+  if (guide() == nullptr) return;
+  std::vector<tokenizer::TokenId> all_ends = ends;
+  all_ends.insert(all_ends.end(), request().ends.begin(), request().ends.end());
+  guide()->set_ends(std::move(all_ends));
 }
 
 std::span<const tokenizer::TokenId> RunningSequence::lacking() const {
@@ -79,7 +83,9 @@ void RunningSequence::take_prompt_token(std::size_t place, std::span<const float
 
 void RunningSequence::draw(std::span<const float> logits, std::span<Candidate> candidates) {
   client().on_logits(logits);
-  const tokenizer::TokenId token = sampler_.next(logits, tokens_, begins_, candidates);
+  std::span<const std::uint64_t> allowed;
+  if (guide() != nullptr) allowed = guide()->allowed();
+  const tokenizer::TokenId token = sampler_.next(logits, tokens_, begins_, candidates, allowed);
   const std::optional<std::size_t> logprobs = queued_.request.logprobs;
   drawn_ = {token, logprobs ? token_logprob(logits, token, *logprobs, best_) : 0};
 }
@@ -112,7 +118,8 @@ void RunningSequence::accept(BatchTime now) {
   last_at_ = now;
   const bool ends = ends_answer(drawn.id);
   const bool more = client().on_token({.id = drawn.id, .ends = ends, .logprob = drawn.logprob, .top = best_});
-  if (ends) return end(StopReason::kEos, now);
+  if (guide() != nullptr) guide()->accept(drawn.id);
+  if (ends || (guide() != nullptr && guide()->complete())) return end(StopReason::kEos, now);
   if (!more) return end(StopReason::kStopString, now);
   if (statistics_.generated == queued_.request.max_tokens) return end(StopReason::kLength, now);
   // The last token, which fills the context, needs no pass of its own.

@@ -85,6 +85,7 @@ class RunningSequence {
   void draw(std::span<const float> logits, std::span<Candidate> candidates);
   void accept(BatchTime now);
   bool ends_answer(tokenizer::TokenId token) const;
+  AnswerGuide* guide() const { return queued_.request.guide.get(); }
   void close(const BatchEnd& end, BatchTime now);
 
   QueuedRequest queued_;

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "base/error.h"
 #include "base/setting.h"
@@ -77,18 +79,54 @@ void penalize_answer(std::span<Candidate> candidates, std::span<const tokenizer:
   }
 }
 
+bool is_allowed(std::span<const std::uint64_t> allowed, std::size_t id) {
+  return id / 64 < allowed.size() && (allowed[id / 64] >> (id % 64) & 1) != 0;
+}
+
+void forbid_others(std::span<Candidate> candidates, std::span<const std::uint64_t> allowed) {
+  if (allowed.empty()) return;
+  for (std::size_t id = 0; id < candidates.size(); ++id)
+    if (!is_allowed(allowed, id)) candidates[id].logit = -std::numeric_limits<float>::infinity();
+}
+
+// The only token that is allowed among `count`, if there is one.
+std::optional<tokenizer::TokenId> only_allowed(std::span<const std::uint64_t> allowed, std::size_t count) {
+  std::optional<tokenizer::TokenId> only;
+  for (std::size_t word = 0; word < allowed.size(); ++word) {
+    if (allowed[word] == 0) continue;
+    const std::size_t id = word * 64 + static_cast<std::size_t>(std::countr_zero(allowed[word]));
+    if (only || std::popcount(allowed[word]) > 1 || id >= count) return std::nullopt;
+    only = static_cast<tokenizer::TokenId>(id);
+  }
+  return only;
+}
+
+[[noreturn]] void no_token_is_left() {
+  throw Error(ErrorKind::kInvalid, "no token is left to choose from")
+      .in(Setting::kLogitBias)
+      .expected("a token that is not forbidden")
+      .found("every token forbidden")
+      .fix("forbid fewer tokens");
+}
+
+tokenizer::TokenId likeliest_of(std::span<const float> logits, std::span<const std::uint64_t> allowed) {
+  if (allowed.empty()) return static_cast<tokenizer::TokenId>(kernels::argmax(logits.data(), logits.size()));
+  std::optional<std::size_t> best;
+  for (std::size_t id = 0; id < logits.size(); ++id)
+    if (is_allowed(allowed, id) && (!best || logits[id] > logits[*best])) best = id;
+  if (!best) no_token_is_left();
+  return static_cast<tokenizer::TokenId>(*best);
+}
+
 // Without the forbidden ones, in the same order.
-std::span<Candidate> allowed(std::span<Candidate> candidates, std::span<const LogitBias> biases) {
-  if (std::ranges::find(biases, LogitBias::kForbids, &LogitBias::bias) == biases.end()) return candidates;
+std::span<Candidate> left_of(std::span<Candidate> candidates, std::span<const LogitBias> biases,
+                             bool some_forbidden) {
+  if (!some_forbidden && std::ranges::find(biases, LogitBias::kForbids, &LogitBias::bias) == biases.end())
+    return candidates;
   const auto [gone, end] =
       std::ranges::remove(candidates, -std::numeric_limits<float>::infinity(), &Candidate::logit);
   const auto left = static_cast<std::size_t>(gone - candidates.begin());
-  if (left == 0)
-    throw Error(ErrorKind::kInvalid, "no token is left to choose from")
-        .in(Setting::kLogitBias)
-        .expected("a token that is not forbidden")
-        .found("every token forbidden")
-        .fix("forbid fewer tokens");
+  if (left == 0) no_token_is_left();
   return candidates.first(left);
 }
 
@@ -194,24 +232,27 @@ double Sampler::uniform() { return static_cast<double>(random_.next() >> 11) * 0
 
 std::span<Candidate> Sampler::adjusted(std::span<const float> logits,
                                        std::span<const tokenizer::TokenId> context, std::size_t prompt,
-                                       std::span<Candidate> scratch) const {
+                                       std::span<Candidate> scratch,
+                                       std::span<const std::uint64_t> allowed) const {
   SLUICE_CHECK(scratch.size() >= logits.size(), "no room for the candidates");
   const std::span<Candidate> candidates = scratch.first(logits.size());
   for (std::size_t i = 0; i < logits.size(); ++i)
     candidates[i] = {.logit = logits[i], .id = static_cast<tokenizer::TokenId>(i), .weight = 0};
   add_bias(candidates, config_.bias);
+  forbid_others(candidates, allowed);
   penalize(candidates, context, config_.repetition_penalty);
   penalize_answer(candidates, context.subspan(std::min(prompt, context.size())), config_);
-  return allowed(candidates, config_.bias);
+  return left_of(candidates, config_.bias, !allowed.empty());
 }
 
 tokenizer::TokenId Sampler::next(std::span<const float> logits, std::span<const tokenizer::TokenId> context,
-                                 std::size_t prompt, std::span<Candidate> scratch) {
+                                 std::size_t prompt, std::span<Candidate> scratch,
+                                 std::span<const std::uint64_t> allowed) {
   check_are_numbers(logits);
-  if (config_.takes_likeliest())
-    return static_cast<tokenizer::TokenId>(kernels::argmax(logits.data(), logits.size()));
+  if (const auto only = only_allowed(allowed, logits.size())) return *only;
+  if (config_.takes_likeliest()) return likeliest_of(logits, allowed);
 
-  Ranking ranking(adjusted(logits, context, prompt, scratch));
+  Ranking ranking(adjusted(logits, context, prompt, scratch, allowed));
   if (config_.temperature == 0) return ranking.likeliest().id;
 
   if (config_.top_k > 0) ranking.keep(static_cast<std::size_t>(config_.top_k));

@@ -41,6 +41,7 @@ struct EventPlace {
   bool begins_prompt = false;         // the step has the first tokens of a prompt
   // (N): how many tokens of the step chose each expert of the layer, wherever it is computed; empty: unknown.
   std::span<const std::uint32_t> layer_tokens = {};
+  std::uint32_t tokens = 0;  // of the whole step; 0: unknown
   // For a device: all that was sent there before the event has arrived.
   bool link_idle = false;
 };

@@ -79,6 +79,7 @@ std::unique_ptr<Cache> make_belady_cache(const CacheConfig& config);
 std::unique_ptr<Cache> make_belady_bypass_cache(const CacheConfig& config);
 std::unique_ptr<Cache> make_zip_pools_cache(const CacheConfig& config);
 std::unique_ptr<Cache> make_slice_lru_cache(const CacheConfig& config);
+std::unique_ptr<Cache> make_reuse_cache(const CacheConfig& config);
 // cache_workload.cc
 std::unique_ptr<Cache> make_workload_window_cache(const CacheConfig& config);
 std::unique_ptr<Cache> make_workload_window_unconditional_cache(const CacheConfig& config);

@@ -75,22 +75,27 @@ class CudaWarp {
     const uint4 four = *reinterpret_cast<const uint4*>(p + at);
     return {{four.x, four.y, four.z, four.w}};
   }
-  // Neither these bytes nor these floats are written while the kernel runs.
+  // Kept before the next sync() by the compiler, however long the numbers are not used: so that many loads are on
+  // their way at once.
   template <int N>
   static __device__ __forceinline__ Words<N> load_words(const std::byte* p, Word at) {
     Words<N> words;
+    const std::byte* const from = p + at;
     if constexpr (N == 1) {
-      words.of[0] = __ldg(reinterpret_cast<const std::uint32_t*>(p + at));
+      asm volatile("ld.global.u32 %0, [%1];" : "=r"(words.of[0]) : "l"(from) : "memory");
     } else if constexpr (N == 2) {
-      const uint2 two = __ldg(reinterpret_cast<const uint2*>(p + at));
-      words.of[0] = two.x, words.of[1] = two.y;
+      asm volatile("ld.global.v2.u32 {%0, %1}, [%2];"
+                   : "=r"(words.of[0]), "=r"(words.of[1])
+                   : "l"(from)
+                   : "memory");
     } else {
       static_assert(N % 4 == 0);
 #pragma unroll
-      for (int i = 0; i < N; i += 4) {
-        const uint4 four = __ldg(reinterpret_cast<const uint4*>(p + at) + i / 4);
-        words.of[i] = four.x, words.of[i + 1] = four.y, words.of[i + 2] = four.z, words.of[i + 3] = four.w;
-      }
+      for (int i = 0; i < N; i += 4)
+        asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(words.of[i]), "=r"(words.of[i + 1]), "=r"(words.of[i + 2]), "=r"(words.of[i + 3])
+                     : "l"(from + 4 * i)
+                     : "memory");
     }
     return words;
   }

@@ -168,7 +168,8 @@ ReplayResult replay(const Requests& requests, std::uint32_t layers, const trace:
         cache.on_event(ids, {}, tokens, {},
                        {.layer = event.layer,
                         .step = prompt ? experts::StepKind::kPrompt : experts::StepKind::kDecode,
-                        .layer_tokens = layer_tokens});
+                        .layer_tokens = layer_tokens,
+                        .tokens = event.tokens});
     const auto count = [&](ReplayCounts& counts) {
       counts.accesses += ids.size();
       counts.hits += outcome.hits.size();

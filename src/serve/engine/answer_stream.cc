@@ -18,7 +18,9 @@ double ms(std::chrono::steady_clock::duration time) {
 
 std::vector<std::string> all_stops(const AnswerReading& reading, const TextRequest& request) {
   std::vector<std::string> stops = request.stops;
-  if (request.parsing) stops.insert(stops.end(), reading.ends.begin(), reading.ends.end());
+  // A grammar decides by itself when its text ends, and may hold these texts in a string.
+  const bool ends_itself = request.grammar && !request.grammar->has_free_text();
+  if (request.parsing && !ends_itself) stops.insert(stops.end(), reading.ends.begin(), reading.ends.end());
   return stops;
 }
 
@@ -30,6 +32,7 @@ tokenizer::AnswerParser parser_of(const AnswerReading& reading, const AnswerPars
   start.prompt = parsing.prompt_tail;
   start.past_calls = parsing.past_calls;
   start.seed = seed;
+  start.marks_first = parsing.bound;
   if (parsing.calls)
     for (const ToolSpec& tool : parsing.tools)
       start.tools.push_back(

@@ -12,12 +12,17 @@
 #include "base/error.h"
 #include "base/setting.h"
 #include "engine/batch/batcher.h"
+#include "engine/grammar/grammar_masks.h"
+#include "engine/plan/memory_plan.h"
 #include "engine/run_report.h"
 #include "serve/engine/answer_stream.h"
 #include "serve/engine/engine_board.h"
 #include "serve/engine/request_desk.h"
 #include "serve/engine/request_tickets.h"
 #include "serve/engine/served_model.h"
+#include "serve/histogram.h"
+#include "serve/masks_room.h"
+#include "serve/metric_table.h"
 #include "tokenizer/chat/answer_ends.h"
 
 namespace sluice::serve {
@@ -78,6 +83,9 @@ class EngineBackend::Impl {
 
   const EngineBackendOptions options_;
   RequestDesk desk_;
+  // Of the masks of bound answers; any thread may read them.
+  Histogram mask_times{metric_row("grammar_mask_seconds").bounds};
+  std::atomic<std::uint64_t> mask_hits{0}, mask_misses{0};
 
  private:
   void run(const LoadModel& load) {
@@ -124,12 +132,15 @@ class EngineBackend::Impl {
       chat_ends = std::move(ends.tokens);
       reading.ends = std::move(ends.texts);
     }
+    if (model.tokenizer != nullptr && model.chat != nullptr)
+      masks_ =
+          std::make_unique<engine::GrammarMasks>(*model.tokenizer, masks_room(engine.report().memory.serve));
     const std::size_t parallel = engine.plan().sequences;
     engine::Batcher batcher(engine, {.parallel = parallel, .decode_share = options_.decode_share});
-    RequestTickets tickets(batcher, reading, chat_ends, parallel);
+    RequestTickets tickets(batcher, reading, chat_ends, parallel, masks_.get());
     board.publish(batcher.load(), true);
     desk_.report(tickets.report());
-    announce(model, board);
+    announce(model, board, reading.format);
     try {
       loop(batcher, tickets, board);
     } catch (const std::exception&) {
@@ -138,9 +149,9 @@ class EngineBackend::Impl {
     }
   }
 
-  void announce(const LoadedModel& model, EngineBoard& board) {
+  void announce(const LoadedModel& model, EngineBoard& board, const tokenizer::AnswerFormat& format) {
     auto ready = std::make_shared<Ready>();
-    ready->served = served_model(model, options_);
+    ready->served = served_model(model, options_, format);
     ready->board = &board;
     ready->card = model_card(model, options_.card);
     ready->build = build_labels(model, options_, *ready->served);
@@ -164,6 +175,7 @@ class EngineBackend::Impl {
       }
       if (messages.stop) tickets.cancel_all(drains ? Failure::Kind::kDraining : Failure::Kind::kCancelled);
       const bool worked = batcher.advance();
+      count_masks();
       tickets.tidy();
       desk_.report(tickets.report());
       const bool rests = !worked && tickets.empty();
@@ -173,10 +185,18 @@ class EngineBackend::Impl {
     }
   }
 
+  void count_masks() {
+    if (masks_ == nullptr) return;
+    for (const double seconds : masks_->take_times()) mask_times.add(seconds);
+    mask_hits.store(masks_->counts().hits, std::memory_order_relaxed);
+    mask_misses.store(masks_->counts().misses, std::memory_order_relaxed);
+  }
+
   // Written by the engine's thread before `ready_` tells of them; they live as long as this, since other
   // threads may still look where the engine has failed.
   std::unique_ptr<LoadedModel> model_;
   std::unique_ptr<EngineBoard> board_;
+  std::unique_ptr<engine::GrammarMasks> masks_;
   mutable std::mutex mutex_;  // protects what follows, but the thread
   std::condition_variable loaded_;
   std::shared_ptr<const Ready> ready_;
@@ -256,6 +276,9 @@ void EngineBackend::collect(MetricSet& metrics) const {
   if (!ready) return;
   metrics.add("build_info", ready->build, 1);
   ready->board->collect(metrics);
+  metrics.add("grammar_mask_seconds", impl_->mask_times.state());
+  metrics.add("grammar_mask_cache_hits_total", static_cast<double>(impl_->mask_hits.load()));
+  metrics.add("grammar_mask_cache_misses_total", static_cast<double>(impl_->mask_misses.load()));
 }
 
 void EngineBackend::load(LoadModel load) { impl_->load(std::move(load)); }

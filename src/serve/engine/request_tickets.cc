@@ -49,8 +49,9 @@ bool RequestTickets::Ticket::ended() const {
 }
 
 RequestTickets::RequestTickets(engine::Batcher& batcher, const AnswerReading& reading,
-                               const std::vector<tokenizer::TokenId>& chat_ends, std::size_t parallel)
-    : batcher_(batcher), reading_(reading), chat_ends_(chat_ends), parallel_(parallel) {}
+                               const std::vector<tokenizer::TokenId>& chat_ends, std::size_t parallel,
+                               engine::GrammarMasks* masks)
+    : batcher_(batcher), reading_(reading), chat_ends_(chat_ends), parallel_(parallel), masks_(masks) {}
 
 void RequestTickets::submit(NewRequest request) {
   Ticket& ticket = tickets_.emplace_back(Ticket{request.id, {}});
@@ -64,7 +65,9 @@ void RequestTickets::submit(NewRequest request) {
     sequence.stream =
         std::make_unique<AnswerStream>(reading_, text, i, request.events, request.id * 8191 + i);
     try {
-      sequence.id = batcher_.submit(batch_request(text, chat_ends_), *sequence.stream);
+      engine::BatchRequest batch = batch_request(text, chat_ends_);
+      if (text.grammar) batch.guide = std::make_shared<engine::AnswerGuide>(text.grammar, *masks_);
+      sequence.id = batcher_.submit(std::move(batch), *sequence.stream);
     } catch (const Error& error) {
       sequence.stream->fail({Failure::Kind::kError, client_message(error)});
     }

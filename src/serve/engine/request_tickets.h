@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/batch/batcher.h"
+#include "engine/grammar/grammar_masks.h"
 #include "serve/engine/answer_stream.h"
 #include "serve/engine/request_desk.h"
 
@@ -17,7 +18,8 @@ class RequestTickets {
  public:
   // What is given must outlive this.
   RequestTickets(engine::Batcher& batcher, const AnswerReading& reading,
-                 const std::vector<tokenizer::TokenId>& chat_ends, std::size_t parallel);
+                 const std::vector<tokenizer::TokenId>& chat_ends, std::size_t parallel,
+                 engine::GrammarMasks* masks = nullptr);  // null: no answer is bound
 
   // All sequences of a request, in order. What the batcher refuses ends with a Failure.
   void submit(NewRequest request);
@@ -48,6 +50,7 @@ class RequestTickets {
   const AnswerReading& reading_;
   const std::vector<tokenizer::TokenId>& chat_ends_;
   const std::size_t parallel_;
+  engine::GrammarMasks* const masks_;
   std::vector<Ticket> tickets_;  // in the order in which they came
 };
 

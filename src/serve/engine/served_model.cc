@@ -49,7 +49,8 @@ std::optional<std::string> named(const tokenizer::ChatSources& sources, std::str
 
 }  // namespace
 
-std::shared_ptr<const Served> served_model(const LoadedModel& model, const EngineBackendOptions& options) {
+std::shared_ptr<const Served> served_model(const LoadedModel& model, const EngineBackendOptions& options,
+                                           const tokenizer::AnswerFormat& format) {
   auto served = std::make_shared<Served>();
   served->context = model.engine->plan().positions;
   served->parallel = model.engine->plan().sequences;
@@ -60,6 +61,7 @@ std::shared_ptr<const Served> served_model(const LoadedModel& model, const Engin
   served->tokenizer = model.tokenizer.get();
   served->chat = model.chat.get();
   served->chat_failure = model.chat_failure;
+  served->answer_format = format;
   served->trust_special = options.trust_special;
   served->bytes_of = [tokenizer = model.tokenizer.get()](tokenizer::TokenId id) {
     return tokenizer != nullptr ? tokenizer->bytes_of(id) : std::string();

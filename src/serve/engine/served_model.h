@@ -12,7 +12,8 @@
 namespace sluice::serve {
 
 // `model` must outlive the result.
-std::shared_ptr<const Served> served_model(const LoadedModel& model, const EngineBackendOptions& options);
+std::shared_ptr<const Served> served_model(const LoadedModel& model, const EngineBackendOptions& options,
+                                           const tokenizer::AnswerFormat& format);
 // version, isa, math, kv, fingerprint
 std::vector<std::string> build_labels(const LoadedModel& model, const EngineBackendOptions& options,
                                       const Served& served);

@@ -39,6 +39,7 @@ class ScriptedBackend final : public Backend {
     served->fingerprint = "sluice-0.3-8c1f2ab4";
     served->tokenizer = tokenizer_.get();
     served->chat = template_ ? &*template_ : nullptr;
+    served->answer_format = tokenizer::answer_format("");
     served->tokenizer_class = "PreTrainedTokenizerFast";
     served->bos_token = "<s>";
     served->bytes_of = [this](tokenizer::TokenId id) { return bytes_of(id); };

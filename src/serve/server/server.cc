@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/setting.h"
 #include "serve/http/http_server.h"
+#include "serve/masks_room.h"
 #include "serve/server/gate.h"
 
 namespace sluice::serve {
@@ -115,7 +116,7 @@ std::uint16_t Server::port() const { return impl_->listening().port; }
 
 http::HttpLimits serve_limits(std::size_t account) {
   http::HttpLimits limits;
-  limits.room_bytes = account;
+  limits.room_bytes = account - masks_room(account);
   limits.body_bytes = std::min(limits.body_bytes, account / 2);
   limits.connections = std::min(limits.connections, account / 2 / http::kConnectionBytes);
   limits.unsent_bytes = std::min(limits.unsent_bytes, account / 4);

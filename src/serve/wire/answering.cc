@@ -21,10 +21,11 @@ bool is_token(const EventBody& body) {
          std::holds_alternative<ToolBegin>(body) || std::holds_alternative<ToolArguments>(body);
 }
 
-http::Response stream_head() {
+http::Response stream_head(const http::Headers& headers) {
   http::Response head;
   head.content_type = "text/event-stream; charset=utf-8";
   head.headers = {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}};
+  head.headers.insert(head.headers.end(), headers.begin(), headers.end());
   return head;
 }
 
@@ -38,15 +39,21 @@ std::string waiting_comment(const Waiting& waiting) {
 void AnswerFormat::ping(const Waiting& waiting, std::string& out) { out += waiting_comment(waiting); }
 
 void Answering::start(const Call& call, std::vector<TextRequest> sequences,
-                      std::unique_ptr<AnswerFormat> format) {
-  const auto self = std::make_shared<Answering>(call, std::move(format), sequences.size());
+                      std::unique_ptr<AnswerFormat> format, http::Headers headers) {
+  const auto self =
+      std::make_shared<Answering>(call, std::move(format), sequences.size(), std::move(headers));
   self->prefill_.total = sequences.front().prompt.size();
   self->submit(std::move(sequences));
   self->listen();
 }
 
-Answering::Answering(const Call& call, std::unique_ptr<AnswerFormat> format, std::size_t sequences)
-    : call_(call), format_(std::move(format)), clocks_(sequences), open_(sequences) {
+Answering::Answering(const Call& call, std::unique_ptr<AnswerFormat> format, std::size_t sequences,
+                     http::Headers headers)
+    : call_(call),
+      format_(std::move(format)),
+      headers_(std::move(headers)),
+      clocks_(sequences),
+      open_(sequences) {
   ++call_.service.answers;
 }
 
@@ -75,7 +82,7 @@ void Answering::listen() {
   }
   call_.writer->on_gone([self = shared_from_this()](std::string_view why) { self->lost(why); });
   if (format_->streams()) {
-    call_.writer->begin(stream_head());
+    call_.writer->begin(stream_head(headers_));
     std::string first;
     format_->begin(waiting(), first);
     call_.writer->write(first);
@@ -168,7 +175,12 @@ void Answering::finish() {
   call_.service.metrics.whole.add(
       seconds_between(call_.request().complete, std::chrono::steady_clock::now()));
   over();
-  if (!format_->streams()) return call_.send_json(format_->whole());
+  if (!format_->streams()) {
+    http::Response response;
+    response.body = format_->whole();
+    response.headers = headers_;
+    return call_.writer->send(std::move(response));
+  }
   std::string out;
   format_->end(out);
   call_.writer->write(out);

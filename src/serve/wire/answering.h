@@ -17,10 +17,12 @@ namespace sluice::serve {
 class Answering : public std::enable_shared_from_this<Answering> {
  public:
   // Submits, or throws the ApiError of a refusal; then answers by itself. REQUIRES: at least one sequence
+  // `headers`: more of them.
   static void start(const Call& call, std::vector<TextRequest> sequences,
-                    std::unique_ptr<AnswerFormat> format);
+                    std::unique_ptr<AnswerFormat> format, http::Headers headers = {});
 
-  Answering(const Call& call, std::unique_ptr<AnswerFormat> format, std::size_t sequences);
+  Answering(const Call& call, std::unique_ptr<AnswerFormat> format, std::size_t sequences,
+            http::Headers headers);
   ~Answering();
 
   void interrupt();  // thread-safe: the server stops
@@ -47,6 +49,7 @@ class Answering : public std::enable_shared_from_this<Answering> {
 
   const Call call_;
   const std::unique_ptr<AnswerFormat> format_;
+  const http::Headers headers_;
   const std::shared_ptr<EventQueue> queue_ = std::make_shared<EventQueue>();
   std::vector<Clock> clocks_;
   std::size_t open_ = 0;  // sequences

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "serve/backend.h"
 #include "serve/json/body_value.h"
 #include "serve/text_request.h"
+#include "serve/wire/answer_binding.h"
 #include "serve/wire/service.h"
 
 namespace sluice::serve {
@@ -20,12 +22,15 @@ struct ChatPrompt {
   std::optional<std::string> reasoning_effort;
   bool add_generation_prompt = true, continue_final_message = false;
   bool parse_reasoning = true, one_call = false;
+  engine::AnswerBinding binding;
 };
 
 struct PreparedPrompt {
   std::string text;
   std::vector<tokenizer::TokenId> ids;
   AnswerParsing parsing;
+  std::shared_ptr<const engine::Grammar> grammar;  // null: the answer is bound to nothing
+  std::vector<std::string> left_out;               // keywords of schemas that it does not hold
 };
 
 // ApiError: no template, what the template refuses, a prompt that is much too long.

@@ -16,6 +16,7 @@
 #include "serve/backend.h"
 #include "serve/http/http_limits.h"
 #include "serve/http/writer.h"
+#include "serve/wire/answer_binding.h"
 #include "serve/wire/api_error.h"
 #include "serve/wire/board_feed.h"
 #include "serve/wire/service_metrics.h"
@@ -46,6 +47,7 @@ struct Service {
   std::function<std::pair<std::int64_t, std::uint64_t>()> http_counts;  // connections, bytes sent
 
   BoardFeed board;
+  GrammarShelf grammars;
 
   std::atomic<std::size_t> answers{0};  // being given
   std::mutex mutex;

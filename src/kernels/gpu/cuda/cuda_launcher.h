@@ -30,8 +30,17 @@ constexpr std::uint32_t shared_bytes() {
     return 0;
 }
 
+// Blocks that a multiprocessor shall hold at least, of a kernel that says so: it has fewer registers.
 template <class K>
-__global__ void __launch_bounds__(32 * kBlockWarps)
+constexpr int least_blocks() {
+  if constexpr (requires { K::kBlocks; })
+    return K::kBlocks;
+  else
+    return 1;
+}
+
+template <class K>
+__global__ void __launch_bounds__(32 * kBlockWarps, least_blocks<K>())
     run_kernel(std::uint64_t warps, const __grid_constant__ typename K::Args args) {
   const std::uint64_t index = std::uint64_t{blockIdx.x} * (blockDim.x / 32) + threadIdx.x / 32;
   if (index < warps) K::run(CudaWarp(index, shared_bytes<K>()), args);

@@ -1,4 +1,4 @@
-// Kernels of what stands between products, in lockstep: each has the bits of the host's code.
+// Kernels of what stands between products: each has the bits of the host's code.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,6 +12,11 @@ namespace {
 
 using Random = std::mt19937_64;
 
+class GpuDense : public OnUnits {};
+class GpuAttention : public OnUnits {};
+INSTANTIATE_TEST_SUITE_P(Units, GpuDense, test_units(), unit_of_test);
+INSTANTIATE_TEST_SUITE_P(Units, GpuAttention, test_units(), unit_of_test);
+
 std::vector<float> some_floats(Random& random, std::size_t count) {
   return random() % 2 == 0 ? normal_floats(random, count) : wild_floats(random, count);
 }
@@ -23,10 +28,10 @@ std::size_t some_columns(Random& random) {
   return random() % 2 == 0 ? kEdges[random() % std::size(kEdges)] : up_to(random, 700);
 }
 
-TEST(GpuDense, NormsOfRows) {
+TEST_P(GpuDense, NormsOfRows) {
   Random random = test_random(1);
   for (int i = 0; i < 60; ++i)
-    expect_bits_of_the_host(random, [&](Random& r, Operands& operands) {
+    expect_bits_of_the_host(GetParam(), random, [&](Random& r, Operands& operands) {
       op::RmsNorm op;
       op.rows = up_to(r, 40);
       op.columns = some_columns(r);
@@ -46,10 +51,10 @@ TEST(GpuDense, NormsOfRows) {
     });
 }
 
-TEST(GpuDense, RotaryPositions) {
+TEST_P(GpuDense, RotaryPositions) {
   Random random = test_random(2);
   for (int i = 0; i < 80; ++i)
-    expect_bits_of_the_host(random, [&](Random& r, Operands& operands) {
+    expect_bits_of_the_host(GetParam(), random, [&](Random& r, Operands& operands) {
       static constexpr std::size_t kHalves[] = {1, 31, 32, 33, 64, 65, 128, 129, 200, 1024};
       op::Rope op;
       op.form = r() % 2 == 0 ? RopeForm::kHalf : RopeForm::kInterleaved;
@@ -66,14 +71,14 @@ TEST(GpuDense, RotaryPositions) {
     });
 }
 
-TEST(GpuDense, SumsOfNumbersAndRows) {
+TEST_P(GpuDense, SumsOfNumbersAndRows) {
   Random random = test_random(3);
   for (int i = 0; i < 40; ++i) {
-    expect_bits_of_the_host(random, [&](Random& r, Operands& operands) {
+    expect_bits_of_the_host(GetParam(), random, [&](Random& r, Operands& operands) {
       const std::size_t count = some_columns(r) * up_to(r, 4);
       return op::Add{operands.put(some_floats(r, count)), count, operands.put(some_floats(r, count))};
     });
-    expect_bits_of_the_host(random, [&](Random& r, Operands& operands) {
+    expect_bits_of_the_host(GetParam(), random, [&](Random& r, Operands& operands) {
       const std::size_t rows = up_to(r, 40), columns = some_columns(r);
       return op::AddToRows{.x = operands.put(some_floats(r, columns)),
                            .rows = rows,
@@ -83,25 +88,25 @@ TEST(GpuDense, SumsOfNumbersAndRows) {
   }
 }
 
-TEST(GpuDense, NumbersAlone) {
+TEST_P(GpuDense, NumbersAlone) {
   Random random = test_random(4);
   for (int i = 0; i < 40; ++i) {
     const auto numbers = [](Random& r, Operands& operands, std::size_t count) {
       return operands.put(wild_floats(r, count));
     };
-    expect_bits_of_the_host(random, [&](Random& r, Operands& operands) {
+    expect_bits_of_the_host(GetParam(), random, [&](Random& r, Operands& operands) {
       const std::size_t count = some_columns(r) * up_to(r, 3);
       return op::Scale{wild_floats(r, 1)[0], count, numbers(r, operands, count)};
     });
-    expect_bits_of_the_host(random, [&](Random& r, Operands& operands) {
+    expect_bits_of_the_host(GetParam(), random, [&](Random& r, Operands& operands) {
       const std::size_t count = some_columns(r);
       return op::Clamp{r() % 4 == 0 ? 0.0f : 0.8f, count, numbers(r, operands, count)};
     });
-    expect_bits_of_the_host(random, [&](Random& r, Operands& operands) {
+    expect_bits_of_the_host(GetParam(), random, [&](Random& r, Operands& operands) {
       const std::size_t count = some_columns(r);
       return op::Clear{count, numbers(r, operands, count)};
     });
-    expect_bits_of_the_host(random, [&](Random& r, Operands& operands) {
+    expect_bits_of_the_host(GetParam(), random, [&](Random& r, Operands& operands) {
       const std::size_t rows = up_to(r, 40), columns = some_columns(r);
       std::vector<float> gate = wild_floats(r, rows);
       for (float& one : gate) one *= 1.0f + static_cast<float>(r() % 40);
@@ -110,10 +115,10 @@ TEST(GpuDense, NumbersAlone) {
   }
 }
 
-TEST(GpuDense, CopiesOfRows) {
+TEST_P(GpuDense, CopiesOfRows) {
   Random random = test_random(5);
   for (int i = 0; i < 40; ++i) {
-    expect_bits_of_the_host(random, [&](Random& r, Operands& operands) {
+    expect_bits_of_the_host(GetParam(), random, [&](Random& r, Operands& operands) {
       op::CopyRows op;
       op.rows = up_to(r, 20);
       op.columns = some_columns(r);
@@ -126,7 +131,7 @@ TEST(GpuDense, CopiesOfRows) {
     std::vector<std::uint32_t> which(random() % 30);
     const std::size_t from_rows = up_to(random, 9);
     for (std::uint32_t& row : which) row = static_cast<std::uint32_t>(random() % from_rows);
-    expect_bits_of_the_host(random, [&](Random& r, Operands& operands) {
+    expect_bits_of_the_host(GetParam(), random, [&](Random& r, Operands& operands) {
       const std::size_t columns = some_columns(r);
       return op::GatherRows{.from = operands.put(wild_floats(r, from_rows * columns)),
                             .from_rows = from_rows,
@@ -137,7 +142,7 @@ TEST(GpuDense, CopiesOfRows) {
   }
 }
 
-TEST(GpuDense, SumsOfATokenAreInTheirOrder) {
+TEST_P(GpuDense, SumsOfATokenAreInTheirOrder) {
   Random random = test_random(6);
   for (int i = 0; i < 60; ++i) {
     const std::size_t tokens = up_to(random, 12), rows = up_to(random, 20);
@@ -145,7 +150,7 @@ TEST(GpuDense, SumsOfATokenAreInTheirOrder) {
     for (op::WeightedRow& sum : sums)
       sum = {static_cast<std::uint32_t>(random() % tokens), static_cast<std::uint32_t>(random() % rows),
              wild_floats(random, 1)[0]};
-    expect_bits_of_the_host(random, [&](Random& r, Operands& operands) {
+    expect_bits_of_the_host(GetParam(), random, [&](Random& r, Operands& operands) {
       const std::size_t columns = some_columns(r);
       return op::CombineRows{.rows = operands.put(some_floats(r, rows * columns)),
                              .row_count = rows,
@@ -193,13 +198,13 @@ CacheRows some_cache(Random& random, Operands& operands, DType dtype, std::size_
 
 constexpr DType kCacheTypes[] = {DType::kBF16, DType::kF32, DType::kI8};
 
-TEST(GpuDense, CachesAreStored) {
+TEST_P(GpuDense, CachesAreStored) {
   Random random = test_random(7);
   for (int i = 0; i < 90; ++i) {
     const std::size_t tokens = up_to(random, 40), first = random() % 70;
     const std::vector<std::uint32_t> blocks = some_blocks(random, first + tokens);
     const bool table = random() % 3 != 0;
-    expect_bits_of_the_host(random, [&](Random& r, Operands& operands) {
+    expect_bits_of_the_host(GetParam(), random, [&](Random& r, Operands& operands) {
       const std::size_t heads = up_to(r, 4), columns = up_to(r, 200);
       op::StoreCache op;
       op.tokens = tokens;
@@ -216,10 +221,10 @@ TEST(GpuDense, CachesAreStored) {
   }
 }
 
-TEST(GpuDense, RowsOfCachesAreCopied) {
+TEST_P(GpuDense, RowsOfCachesAreCopied) {
   Random random = test_random(8);
   for (int i = 0; i < 90; ++i)
-    expect_bits_of_the_host(random, [&](Random& r, Operands& operands) {
+    expect_bits_of_the_host(GetParam(), random, [&](Random& r, Operands& operands) {
       op::CopyCacheRows op;
       op.rows = up_to(r, 20);
       op.in = some_cache(r, operands, kCacheTypes[i % 3], 64, up_to(r, 3), up_to(r, 150), nullptr, true);
@@ -262,7 +267,7 @@ AttentionCase some_attention(Random& random) {
   return c;
 }
 
-void check_attention(Random& random, const AttentionCase& c, DType keys, DType values) {
+void check_attention(TestUnit unit, Random& random, const AttentionCase& c, DType keys, DType values) {
   const AttentionShape& shape = c.shape;
   const std::size_t positions = std::max(c.first_position + c.tokens, shape.visible);
   const std::vector<std::uint32_t> blocks = some_blocks(random, positions),
@@ -276,7 +281,7 @@ void check_attention(Random& random, const AttentionCase& c, DType keys, DType v
                                     << dtype_name(values) << (table ? ", blocks" : "")
                                     << (bias ? ", bias" : "") << (sinks ? ", sinks" : "")
                                     << (c.latent ? ", latent" : ""));
-  expect_bits_of_the_host(random, [&](Random& r, Operands& operands) {
+  expect_bits_of_the_host(unit, random, [&](Random& r, Operands& operands) {
     op::Attention op;
     op.shape = shape;
     op.tokens = c.tokens;
@@ -312,31 +317,31 @@ void check_attention(Random& random, const AttentionCase& c, DType keys, DType v
   });
 }
 
-TEST(GpuAttention, HasTheBitsOfTheHost) {
+TEST_P(GpuAttention, HasTheBitsOfTheHost) {
   Random random = test_random(9);
   for (int i = 0; i < 120; ++i) {
     const AttentionCase c = some_attention(random);
     const DType keys = kCacheTypes[i % 3];
-    check_attention(random, c, keys, random() % 4 == 0 ? kCacheTypes[random() % 3] : keys);
+    check_attention(GetParam(), random, c, keys, random() % 4 == 0 ? kCacheTypes[random() % 3] : keys);
   }
 }
 
-TEST(GpuAttention, OfPublishedShapes) {
+TEST_P(GpuAttention, OfPublishedShapes) {
   Random random = test_random(10);
   for (const DType dtype : kCacheTypes) {
-    check_attention(random, {{32, 4, 128, 128, 0.088f}, 1, 300}, dtype, dtype);
-    check_attention(random, {{16, 16, 128, 128, 0.088f}, 1, 70, false, true}, dtype, dtype);
-    check_attention(random, {{16, 1, 576, 512, 0.07f}, 2, 70, true, true}, dtype, dtype);
-    check_attention(random, {{8, 1, 64, 64, 0.125f, 128}, 3, 400, false, true}, dtype, dtype);
-    check_attention(random, {{5, 5, 80, 80, 0.11f, 1}, 9, 0}, dtype, dtype);
+    check_attention(GetParam(), random, {{32, 4, 128, 128, 0.088f}, 1, 300}, dtype, dtype);
+    check_attention(GetParam(), random, {{16, 16, 128, 128, 0.088f}, 1, 70, false, true}, dtype, dtype);
+    check_attention(GetParam(), random, {{16, 1, 576, 512, 0.07f}, 2, 70, true, true}, dtype, dtype);
+    check_attention(GetParam(), random, {{8, 1, 64, 64, 0.125f, 128}, 3, 400, false, true}, dtype, dtype);
+    check_attention(GetParam(), random, {{5, 5, 80, 80, 0.11f, 1}, 9, 0}, dtype, dtype);
   }
 }
 
 // Scores of a thousand blocks' largest are looked through, too.
-TEST(GpuAttention, OfManyPositions) {
+TEST_P(GpuAttention, OfManyPositions) {
   Random random = test_random(11);
-  check_attention(random, {{2, 1, 8, 8, 0.35f}, 1, 2500}, DType::kBF16, DType::kBF16);
-  check_attention(random, {{2, 1, 8, 8, 0.35f, 700}, 5, 2500}, DType::kF32, DType::kF32);
+  check_attention(GetParam(), random, {{2, 1, 8, 8, 0.35f}, 1, 2500}, DType::kBF16, DType::kBF16);
+  check_attention(GetParam(), random, {{2, 1, 8, 8, 0.35f, 700}, 5, 2500}, DType::kF32, DType::kF32);
 }
 
 }  // namespace

@@ -13,8 +13,7 @@
 
 #include "device/access.h"
 #include "device/space.h"
-#include "kernels/gpu/gpu_test_data.h"
-#include "kernels/gpu/lockstep_launcher.h"
+#include "kernels/gpu/gpu_test_units.h"
 #include "kernels/gpu/run_dense-inl.h"
 #include "kernels/ops/run-inl.h"
 #include "kernels/test_data.h"
@@ -68,21 +67,19 @@ struct OperandsPlace {
   float* floats(Floats floats, std::size_t) const { return reinterpret_cast<float*>(bytes(floats.at, 0)); }
 };
 
-// make(random, operands) gives the same operation each time, with operands of its own. All instruction sets
-// and the warps in lockstep must leave the same.
+// make(random, operands) gives the same operation each time, with operands of its own. The unit and the
+// instruction sets of the host must leave the same.
 template <class Make>
-void expect_bits_of_the_host(std::mt19937_64& random, const Make& make) {
+void expect_bits_of_the_host(TestUnit unit, std::mt19937_64& random, const Make& make) {
   const std::mt19937_64 start = random;
-  Operands in_warps;
-  const auto op = make(random, in_warps);
-  OpenGate gate;
-  LockstepLauncher launcher;
-  run(launcher, device::Access(gate), op);
+  Operands on_unit;
+  const auto op = make(random, on_unit);
+  run_on(unit, op);
   for (const Isa isa : {Isa::kScalar, best_isa()}) {
     std::mt19937_64 again = start;
     Operands on_host;
     run_at(Context{.pool = nullptr, .isa = isa}, OperandsPlace{}, make(again, on_host));
-    EXPECT_TRUE(on_host.same(in_warps)) << isa_name(isa);
+    EXPECT_TRUE(on_host.same(on_unit)) << isa_name(isa);
   }
 }
 

@@ -53,11 +53,10 @@ struct ValuesKernel {
     const float* const scores = rows.row_scores(kv_head, query);
 
     Float sum(0.0f), total(0.0f);
-    Word now[kBlock];
-    block.load(first_block, now);
-    for (std::uint32_t b = first_block; b < end; ++b) {
-      Word next[kBlock];  // is on its way while this one is added
-      if (b + 1 < end) block.load(b + 1, next);
+    // Adds block b, whose values are in `now`, while those of the block after the next go into `later`.
+    const auto step = [&](std::uint32_t b, const Word(&now)[kBlock], Word(&later)[kBlock]) {
+      if (b >= end) return;
+      if (b + 2 < end) block.load(b + 2, later);
       const Word position = Word(b * kBlock) + lane;
       const auto mask = position >= Word(block.seen.begin) && position < Word(block.seen.end);
       const Float score = warp.load_if(mask, scores + (b - rows.first_block) * kBlock, lane, Float(0.0f));
@@ -68,10 +67,14 @@ struct ValuesKernel {
       if constexpr (Element::kCodes)
         weight = weight * warp.load_if(mask, block.scales + args.values.block_row(b), lane, Float(0.0f));
       block.add(b, now, weight, sum);
-      if (b + 1 < end) {
-        SLUICE_GPU_UNROLL
-        for (std::uint32_t i = 0; i < kBlock; ++i) now[i] = next[i];
-      }
+    };
+    Word first[kBlock], second[kBlock], third[kBlock];
+    block.load(first_block, first);
+    if (first_block + 1 < end) block.load(first_block + 1, second);
+    for (std::uint32_t b = first_block; b < end; b += 3) {
+      step(b, first, third);
+      step(b + 1, second, first);
+      step(b + 2, third, second);
     }
     // The sum's lanes count from the first position that is seen, but its tree is the same from any lane on.
     total = sum_tree(warp, warp.shuffle(total, lane % Word(16)));

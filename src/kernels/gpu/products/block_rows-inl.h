@@ -101,7 +101,7 @@ class Q80Row : public BlockRow<Warp, L, 32, 34> {
   using Float = typename Warp::Float;
   using Word = typename Warp::Word;
   using Bytes = BlockBytes<Warp, kAligned ? 2 : 1>;
-  static constexpr int kWords = 1;
+  static constexpr int kWords = L == 1 ? 2 : 1;
   struct Raw {
     Word scale;
     typename Warp::template Words<(2 * L + 3) / 4> codes;
@@ -233,7 +233,7 @@ class Mxfp4Row : public BlockRow<Warp, L, 32, 17> {
   using Base = BlockRow<Warp, L, 32, 17>;
   using Float = typename Warp::Float;
   using Word = typename Warp::Word;
-  static constexpr int kWords = 1;
+  static constexpr int kWords = L == 1 ? 3 : 2;
   struct Raw {
     Word scale, codes[2 * L];
   };
@@ -270,7 +270,7 @@ class Mxfp4PairRow : public BlockRow<Warp, L, 32, 16, 1> {
   using Base = BlockRow<Warp, L, 32, 16, 1>;
   using Float = typename Warp::Float;
   using Word = typename Warp::Word;
-  static constexpr int kWords = 1;
+  static constexpr int kWords = L == 1 ? 2 : 1;
   struct Raw {
     Word scale, codes;
   };
@@ -296,10 +296,18 @@ class Mxfp4PairRow : public BlockRow<Warp, L, 32, 16, 1> {
   }
 };
 
+// Formats whose unit is 256 columns.
+template <template <class, int, bool> class OwnRow>
+inline constexpr bool kIsLarge = false;
+template <>
+inline constexpr bool kIsLarge<Q4KRow> = true;
+template <>
+inline constexpr bool kIsLarge<Q6KRow> = true;
+
 // Formats of ProductKernel.
 template <template <class, int, bool> class OwnRow, bool kAligned>
 struct BlockFormat {
-  static constexpr bool kWide = false;
+  static constexpr bool kWide = false, kLarge = kIsLarge<OwnRow>;
   template <class Warp, int L>
   using Row = OwnRow<Warp, L, kAligned>;
 };

@@ -12,6 +12,7 @@ struct PackedKernel {
   using Args = ProductItems;
   static constexpr std::uint32_t kShared = 2048;
   static constexpr std::uint32_t kRows = 8;
+  static constexpr int kBlocks = T == 1 ? 3 : T < 8 ? 2 : 1;
 
   SLUICE_GPU_HOST static constexpr ProductTiles tiles(const ProductItem& item) {
     return {ceil_div(item.rows * item.row_step, kRows), ceil_div(item.tokens, T)};
@@ -29,16 +30,20 @@ struct PackedKernel {
     if (group >= all.rows || token >= item.tokens) return;
     // With rows of gate and up by turns, both are in this group.
     const bool by_turns = item.row_step == 2;
+    const std::uint32_t sides = is_paired(item.form) && !by_turns ? 2 : 1;
     Float a[T], b[T];
-    bool sound = sums_of(warp, args, item, item.sides[0], group, token, a);
+    bool sound = true;
+    SLUICE_GPU_LOOP
+    for (std::uint32_t side = 0; side < sides; ++side) {
+      sound = sums_of(warp, args, item, item.sides[side], group, token, b) && sound;
+      if (side == 0) {
+        SLUICE_GPU_UNROLL
+        for (int t = 0; t < T; ++t) a[t] = b[t];
+      }
+    }
     if (by_turns) {
       SLUICE_GPU_UNROLL
       for (int t = 0; t < T; ++t) b[t] = warp.shuffle(a[t], warp.lane() + Word(4));
-    } else if (is_paired(item.form)) {
-      sound = sums_of(warp, args, item, item.sides[1], group, token, b) && sound;
-    } else {
-      SLUICE_GPU_UNROLL
-      for (int t = 0; t < T; ++t) b[t] = a[t];
     }
     if (!sound) {
       warp.store_if(warp.lane() == Word(0), args.fault, Word(0), Word(1));

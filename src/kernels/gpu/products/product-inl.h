@@ -61,6 +61,7 @@ struct ProductKernel {
   static_assert(R == 1 || R % 2 == 0);
   using Args = ProductItems;
   using Tile = ProductTile<L, R, T>;
+  static constexpr int kBlocks = R == 8 || (R == 4 && Format::kLarge) ? 1 : T == 1 && R == 1 ? 3 : 2;
 
   template <class Warp>
   static SLUICE_GPU void run(const Warp& warp, const Args& args) {
@@ -163,7 +164,7 @@ struct ProductKernel {
         // So many units are read before the first of them is used.
         constexpr int kFull = T == 1 ? 32 : T < 8 ? 16 : 8;
         constexpr int kRoom = (R > 1 && Row::kWords > 1 ? kFull / 2 : kFull) / (L * R * Row::kWords);
-        constexpr int kAhead = kRoom < 1 ? 1 : kRoom > 16 ? 16 : kRoom;
+        constexpr int kAhead = kRoom < 1 ? 1 : kRoom;
         const std::uint32_t units = item_.columns / (32 * Row::kHalves);
         std::uint32_t unit = 0;
         for (; unit + kAhead <= units; unit += kAhead) add_units<kAhead>(rows, x, unit);
@@ -186,6 +187,7 @@ struct ProductKernel {
         SLUICE_GPU_UNROLL
         for (int r = 0; r < R; ++r) raw[n][r] = rows[r].load(warp_, unit + n);
       }
+      warp_.sync();  // all of these are asked for before the first is used
       SLUICE_GPU_UNROLL
       for (int n = 0; n < N; ++n) {
         SLUICE_GPU_UNROLL

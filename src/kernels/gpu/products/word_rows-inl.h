@@ -108,14 +108,16 @@ class AnyWordRow {
   Word row_, column_;
 };
 
-// Formats of ProductKernel. kWide: many rows fit the registers of a warp, as a unit of a row is small.
+// Formats of ProductKernel. kWide: many rows fit the registers of a
+// warp, as a unit of a row is small; kLarge: few do.
 template <DType kType>
 struct WordFormat {
-  static constexpr bool kWide = true;
+  static constexpr bool kWide = true, kLarge = false;
   template <class Warp, int L>
   using Row = WordRow<kType, Warp, L>;
 };
 struct AnyWordFormat {
+  static constexpr bool kWide = false, kLarge = false;
   template <class Warp, int L>
   using Row = AnyWordRow<Warp, L>;
 };

@@ -1,10 +1,12 @@
 #include "serve/wire/anthropic/messages_body.h"
 
 #include <utility>
+#include <vector>
 
 #include "serve/wire/anthropic/messages_blocks.h"
 #include "serve/wire/openai/chat_messages_body.h"
 #include "serve/wire/sampling_fields.h"
+#include "serve/wire/schema_of_body.h"
 #include "serve/wire/tool_name.h"
 
 namespace sluice::serve {
@@ -12,7 +14,7 @@ namespace {
 
 constexpr std::size_t kMostTools = 256;
 
-BodyValue read_anthropic_tools(const Fields& body) {
+BodyValue read_anthropic_tools(const Fields& body, std::vector<NamedTool>& named) {
   const BodyValue* tools = body.array("tools", kMostTools);
   if (tools == nullptr) return {};
   BodyValue::Array result;
@@ -26,22 +28,40 @@ BodyValue read_anthropic_tools(const Fields& body) {
     if (const auto description = tool.string("description"))
       function.emplace_back("description", BodyValue(*description));
     if (const auto schema = tool.object("input_schema")) function.emplace_back("parameters", schema->value());
+    named.push_back(
+        {name, tool.find("input_schema"), tool.path("input_schema"), tool.boolean("strict").value_or(false)});
     result.emplace_back(BodyValue::Object{{"type", BodyValue(std::string("function"))},
                                           {"function", BodyValue(std::move(function))}});
   }
   return result.empty() ? BodyValue() : BodyValue(std::move(result));
 }
 
-void read_tool_choice(const Fields& body, ChatPrompt& chat) {
-  const std::optional<Fields> choice = body.object("tool_choice");
-  if (!choice) return;
-  choice->need("type");
-  const std::string type = *choice->word("type", {"auto", "any", "tool", "none"});
-  if (type == "any" || type == "tool")
-    throw unsupported_value("tool_choice",
-                            "must be of type \"auto\" or \"none\": calls cannot be forced yet");
-  chat.one_call = choice->boolean("disable_parallel_tool_use").value_or(false);
-  if (type == "none") chat.tools = {};
+void read_tool_choice(const Fields& body, const std::vector<NamedTool>& tools, ChatPrompt& chat) {
+  ToolChoice read;
+  if (const std::optional<Fields> choice = body.object("tool_choice")) {
+    choice->need("type");
+    const std::string type = *choice->word("type", {"auto", "any", "tool", "none"});
+    chat.one_call = choice->boolean("disable_parallel_tool_use").value_or(false);
+    if (type == "none") {
+      chat.tools = {};
+      return;
+    }
+    if (type == "any" || type == "tool") read.calls = engine::Calls::kMust;
+    if (type == "tool") {
+      choice->need("name");
+      read.names.push_back(*choice->string("name"));
+    }
+  }
+  bind_calls(tools, read, chat);
+}
+
+void read_format(const Fields& config, ChatPrompt& chat) {
+  const std::optional<Fields> format = config.object("format");
+  if (!format) return;
+  format->need("type");
+  format->word("type", {"json_schema"});
+  const std::string path = format->path("schema");
+  chat.binding.form = {schema_of_body(format->need("schema"), path), path, false};
 }
 
 void read_thinking(const Fields& body, ChatPrompt& chat) {
@@ -52,8 +72,7 @@ void read_thinking(const Fields& body, ChatPrompt& chat) {
   }
   if (const std::optional<Fields> config = body.object("output_config")) {
     chat.reasoning_effort = config->string("effort");
-    if (config->has("format"))
-      throw unsupported_value("output_config.format", "is not accepted: answers are not bound to a form yet");
+    read_format(*config, chat);
   }
 }
 
@@ -78,9 +97,10 @@ MessagesBody read_anthropic(const Fields& body, const Served& served, const Mess
   if (rules.needs_max_tokens) body.need("max_tokens");
   messages.max_tokens = static_cast<std::size_t>(body.integer("max_tokens", 1, INT64_MAX).value_or(1));
   messages.chat.messages = conversation_of_blocks(body, rules.keep_billing_header);
-  messages.chat.tools = read_anthropic_tools(body);
-  read_tool_choice(body, messages.chat);
+  std::vector<NamedTool> tools;
+  messages.chat.tools = read_anthropic_tools(body, tools);
   read_thinking(body, messages.chat);
+  read_tool_choice(body, tools, messages.chat);
   read_sampling_fields(body, served, messages);
   messages.stream = body.boolean("stream").value_or(false);
   return messages;

@@ -18,10 +18,13 @@ void answer_messages(const Call& call) {
   const std::string model = answered_model(messages.model, call.service);
   PreparedPrompt prompt = prepare_prompt(messages.chat, *served, call.service);
   check_length(prompt.ids.size(), messages.max_tokens, *served, "messages");
+  bind_answer(messages.chat, messages.sampling, *served, call.service.grammars, prompt);
+  const http::Headers headers = left_out_header(prompt);
   if (call.service.options.log_text) call.service.options.log_text(call.request().id, "prompt", prompt.text);
   TextRequest request;
   request.prompt = std::move(prompt.ids);
   request.parsing = std::move(prompt.parsing);
+  request.grammar = std::move(prompt.grammar);
   request.max_tokens = messages.max_tokens;
   request.sampling = std::move(messages.sampling);
   request.stops = std::move(messages.stops);
@@ -31,7 +34,7 @@ void answer_messages(const Call& call) {
   sequences.push_back(std::move(request));
   Answering::start(
       call, std::move(sequences),
-      std::make_unique<MessagesAnswer>(std::move(head), messages.stream, call.request().id, size));
+      std::make_unique<MessagesAnswer>(std::move(head), messages.stream, call.request().id, size), headers);
 }
 
 void answer_count_tokens(const Call& call) {

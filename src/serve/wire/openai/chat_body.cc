@@ -2,6 +2,7 @@
 
 #include "serve/wire/openai/chat_messages_body.h"
 #include "serve/wire/sampling_fields.h"
+#include "serve/wire/schema_of_body.h"
 
 namespace sluice::serve {
 namespace {
@@ -9,16 +10,27 @@ namespace {
 constexpr std::size_t kMostKwargs = 64;
 constexpr std::int64_t kMostChoices = 8, kMostTop = 20;
 
-void refuse_formats(const Fields& body) {
-  if (const std::optional<Fields> format = body.object("response_format")) {
-    format->need("type");
-    const std::string type = *format->word("type", {"text", "json_object", "json_schema"});
-    if (type != "text")
-      throw unsupported_value("response_format",
-                              "must be {\"type\": \"text\"}: answers are not bound to a form yet, "
-                              "found the type \"" +
-                                  type + '"');
+void read_format(const Fields& body, ChatPrompt& chat) {
+  const std::optional<Fields> format = body.object("response_format");
+  if (!format) return;
+  format->need("type");
+  const std::string type = *format->word("type", {"text", "json_object", "json_schema"});
+  if (type == "text") return;
+  if (type == "json_object") {
+    engine::SchemaValue object = engine::SchemaValue::object();
+    object.set("type", engine::SchemaValue::of_text("object"));
+    chat.binding.form = {std::move(object), "response_format", false};
+    return;
   }
+  format->need("json_schema");
+  const Fields named = *format->object("json_schema");
+  named.string("name");
+  const std::string path = named.path("schema");
+  const BodyValue& schema = named.need("schema");
+  chat.binding.form = {schema_of_body(schema, path), path, named.boolean("strict").value_or(false)};
+}
+
+void refuse_fields(const Fields& body) {
   if (const BodyValue* modalities = body.array("modalities", kMostTop))
     for (const BodyValue& modality : modalities->array())
       if (!modality.is_string() || modality.string() != "text")
@@ -57,8 +69,9 @@ void read_template_fields(const Fields& body, ChatPrompt& chat) {
 ChatBody read_chat(const Fields& body) {
   ChatBody chat;
   chat.model = body.string("model").value_or("");
-  refuse_formats(body);
-  chat.chat.tools = read_tools(body);
+  refuse_fields(body);
+  read_format(body, chat.chat);
+  read_tools(body, chat.chat);
   chat.chat.messages = read_messages(body);
   read_template_fields(body, chat.chat);
   read_limits(body, chat);

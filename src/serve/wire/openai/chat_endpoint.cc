@@ -20,9 +20,12 @@ void answer_chat(const Call& call) {
   request.sampling = read_sampling(fields, *served);
   PreparedPrompt prompt = prepare_prompt(chat.chat, *served, call.service);
   check_length(prompt.ids.size(), chat.max_tokens, *served, "messages");
+  bind_answer(chat.chat, request.sampling, *served, call.service.grammars, prompt);
+  const http::Headers headers = left_out_header(prompt);
   if (call.service.options.log_text) call.service.options.log_text(call.request().id, "prompt", prompt.text);
   request.prompt = std::move(prompt.ids);
   request.parsing = std::move(prompt.parsing);
+  request.grammar = std::move(prompt.grammar);
   request.max_tokens = chat.max_tokens;
   request.stops = chat.stops;
   request.cache_prompt = chat.cache_prompt;
@@ -33,8 +36,8 @@ void answer_chat(const Call& call) {
   const ChatAnswerOptions options{chat.n, chat.stream, chat.include_usage, chat.return_progress,
                                   chat.logprobs.has_value()};
   AnswerHead head{http::random_name("chatcmpl-", 16), model, now_seconds()};
-  Answering::start(call, std::move(sequences),
-                   std::make_unique<ChatAnswer>(std::move(head), options, served));
+  Answering::start(call, std::move(sequences), std::make_unique<ChatAnswer>(std::move(head), options, served),
+                   headers);
 }
 
 }  // namespace sluice::serve

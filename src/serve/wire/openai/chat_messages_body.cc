@@ -96,8 +96,7 @@ void check_function(const Fields& function) {
   if (!is_tool_name(name)) function.wrong_value("name", "1 to 64 of [A-Za-z0-9_.-]");
   function.string("description");
   function.object("parameters");
-  if (function.boolean("strict").value_or(false))
-    throw unsupported_value(function.path("strict"), "must be false: schemas do not bind the answer yet");
+  function.boolean("strict");
 }
 
 BodyValue tools_of_functions(const Fields& body) {
@@ -112,18 +111,78 @@ BodyValue tools_of_functions(const Fields& body) {
   return tools.empty() ? BodyValue() : BodyValue(std::move(tools));
 }
 
-// Whether tools may be called: what forces a call is not built yet.
-bool may_call(const Fields& body) {
+std::string name_of_function(const Fields& choice) {
+  choice.need("name");
+  return *choice.string("name");
+}
+
+// {"type": "allowed_tools", "allowed_tools": {"mode": …, "tools": […]}}, or the members of the inner one.
+ToolChoice read_allowed(const Fields& choice) {
+  const std::optional<Fields> inner = choice.object("allowed_tools");
+  const Fields& allowed = inner ? *inner : choice;
+  ToolChoice read;
+  allowed.need("tools");
+  const BodyValue& tools = *allowed.array("tools", kMostTools);
+  if (tools.array().empty()) allowed.wrong_value("tools", "an array of at least one tool");
+  if (allowed.word("mode", {"auto", "required"}).value_or("auto") == "required")
+    read.calls = engine::Calls::kMust;
+  for (std::size_t i = 0; i < tools.array().size(); ++i) {
+    const Fields tool(tools.array()[i], element_path(allowed.path("tools"), i));
+    const std::optional<Fields> function = tool.object("function");
+    read.names.push_back(name_of_function(function ? *function : tool));
+  }
+  return read;
+}
+
+// Empty: nothing is called.
+std::optional<ToolChoice> read_choice(const Fields& body) {
   for (const char* name : {"tool_choice", "function_call"}) {
     const BodyValue* choice = body.find(name);
     if (choice == nullptr) continue;
-    if (!choice->is_string() && !choice->is_object()) body.wrong_type(name, "a string or an object");
-    if (choice->is_string() && choice->string() == "none") return false;
-    if (!choice->is_string() || choice->string() != "auto")
-      throw unsupported_value(
-          name, "must be \"auto\" or \"none\": calls cannot be forced yet, found " + shown(*choice));
+    if (choice->is_string()) {
+      const std::string word = *body.word(name, {"none", "auto", "required"});
+      if (word == "none") return std::nullopt;
+      return ToolChoice{word == "required" ? engine::Calls::kMust : engine::Calls::kMay, {}, name};
+    }
+    if (!choice->is_object()) body.wrong_type(name, "a string or an object");
+    const Fields fields = *body.object(name);
+    if (fields.string("type").value_or("function") == "allowed_tools") return read_allowed(fields);
+    const std::optional<Fields> function = fields.object("function");
+    return ToolChoice{engine::Calls::kMust, {name_of_function(function ? *function : fields)}, name};
   }
-  return true;
+  return ToolChoice{};
+}
+
+NamedTool named_tool(const Fields& function) {
+  return {*function.string("name"), function.find("parameters"), function.path("parameters"),
+          function.boolean("strict").value_or(false)};
+}
+
+std::vector<NamedTool> named_tools(const Fields& body) {
+  std::vector<NamedTool> named;
+  if (const BodyValue* tools = body.array("tools", kMostTools)) {
+    for (std::size_t i = 0; i < tools->array().size(); ++i)
+      named.push_back(named_tool(*Fields(tools->array()[i], element_path("tools", i)).object("function")));
+  } else if (const BodyValue* functions = body.array("functions", kMostTools)) {
+    for (std::size_t i = 0; i < functions->array().size(); ++i)
+      named.push_back(named_tool(Fields(functions->array()[i], element_path("functions", i))));
+  }
+  return named;
+}
+
+// The tools of the request, checked, in the form that templates know.
+BodyValue checked_tools(const Fields& body) {
+  const BodyValue* tools = body.array("tools", kMostTools);
+  if (tools == nullptr) return tools_of_functions(body);
+  for (std::size_t i = 0; i < tools->array().size(); ++i) {
+    const Fields tool(tools->array()[i], element_path("tools", i));
+    tool.need("type");
+    if (*tool.string("type") != "function")
+      throw unsupported_value(tool.path("type"), "must be \"function\", found " + shown(*tool.find("type")));
+    tool.need("function");
+    check_function(*tool.object("function"));
+  }
+  return tools->array().empty() ? BodyValue() : *tools;
 }
 
 }  // namespace
@@ -147,22 +206,12 @@ BodyValue read_messages(const Fields& body) {
   return BodyValue(std::move(result));
 }
 
-BodyValue read_tools(const Fields& body) {
-  const bool called = may_call(body);
-  const BodyValue* tools = body.array("tools", kMostTools);
-  if (tools == nullptr) {
-    BodyValue functions = tools_of_functions(body);
-    return called ? std::move(functions) : BodyValue();
-  }
-  for (std::size_t i = 0; i < tools->array().size(); ++i) {
-    const Fields tool(tools->array()[i], element_path("tools", i));
-    tool.need("type");
-    if (*tool.string("type") != "function")
-      throw unsupported_value(tool.path("type"), "must be \"function\", found " + shown(*tool.find("type")));
-    tool.need("function");
-    check_function(*tool.object("function"));
-  }
-  return called && !tools->array().empty() ? *tools : BodyValue();
+void read_tools(const Fields& body, ChatPrompt& chat) {
+  const std::optional<ToolChoice> choice = read_choice(body);
+  BodyValue tools = checked_tools(body);
+  if (!choice) return;
+  bind_calls(named_tools(body), *choice, chat);
+  chat.tools = std::move(tools);
 }
 
 }  // namespace sluice::serve

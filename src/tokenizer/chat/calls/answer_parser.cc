@@ -24,7 +24,7 @@ class AnswerParser::Impl {
     } else {
       std::optional<ToolSchema> schema;
       if (calls) schema = [this](std::string_view name) { return schema_of(name); };
-      machine_ = std::make_unique<MarkedAnswer>(format, tokens_, schema, sink_);
+      machine_ = std::make_unique<MarkedAnswer>(format, tokens_, schema, sink_, start.marks_first);
     }
     const bool ends = start.prompt.ends_with(start.begun);
     machine_->begin(start.prompt.substr(0, start.prompt.size() - (ends ? start.begun.size() : 0)));

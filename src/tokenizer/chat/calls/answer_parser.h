@@ -30,6 +30,7 @@ struct AnswerStart {
   std::string_view begun;
   std::vector<AnswerTool> tools;  // none: nothing is parsed as a call
   bool any_calls = false;         // calls are parsed without tools, too
+  bool marks_first = false;       // behind the first content nothing is a mark
   std::size_t past_calls = 0;     // in the messages of the conversation
   std::uint64_t seed = 0;         // of the ids of calls
 };

@@ -1,16 +1,18 @@
 #include "tokenizer/chat/calls/marked_answer.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 namespace sluice::tokenizer {
 
 MarkedAnswer::MarkedAnswer(const AnswerFormat& format, MarkTokens& tokens,
-                           const std::optional<ToolSchema>& schema, AnswerSink& sink)
+                           const std::optional<ToolSchema>& schema, AnswerSink& sink, bool marks_first)
     : reasoning_(format.reasoning),
       reasoning_begin_(tokens.tagged(reasoning_.begin)),
       reasoning_end_(tokens.tagged(reasoning_.end)),
-      sink_(sink) {
+      sink_(sink),
+      marks_first_(marks_first) {
   // Without tools the marks are text, special tokens or not.
   for (const CallFamily* family : {format.family, format.told}) {
     if (family == nullptr) continue;
@@ -42,9 +44,29 @@ bool MarkedAnswer::advance() {
   return true;
 }
 
+// Whether a mark stands at the beginning of the text, or may come to.
+bool MarkedAnswer::may_be_mark(std::string_view text) const {
+  if (begins_with(text, reasoning_begin_) != Begins::kNo && !reasoning_begin_.empty()) return true;
+  return std::ranges::any_of(forms_, [&](const auto& form) {
+    return std::ranges::any_of(
+        std::array{&form->marks.section_begin, &form->marks.call_begin},
+        [&](const std::string* mark) { return !mark->empty() && begins_with(text, *mark) != Begins::kNo; });
+  });
+}
+
 // Reads up to a mark, and past it. Calls begin within reasoning only by a special token, which nothing but a
 // call is begun with.
 bool MarkedAnswer::read_text() {
+  if (marks_first_ && !sink_.reasons()) {
+    const std::size_t first = text_.held.find_first_not_of(kAnswerBlanks);
+    const bool perhaps =
+        first == std::string::npos || may_be_mark(std::string_view(text_.held).substr(first));
+    content_has_come_ = content_has_come_ || !perhaps;
+    if (content_has_come_) {
+      sink_.text(std::exchange(text_.held, {}));
+      return false;
+    }
+  }
   const std::string* const other = sink_.reasons() ? &reasoning_end_ : &reasoning_begin_;
   std::vector<const std::string*> looked_for = {other};
   for (const auto& form : forms_)

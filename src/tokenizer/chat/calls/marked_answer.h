@@ -16,7 +16,7 @@ class MarkedAnswer final : public AnswerMachine {
  public:
   // Without `schema` nothing is read as a call. `sink` must outlive this.
   MarkedAnswer(const AnswerFormat& format, MarkTokens& tokens, const std::optional<ToolSchema>& schema,
-               AnswerSink& sink);
+               AnswerSink& sink, bool marks_first = false);
 
   void begin(std::string_view prompt) override;
   void append(std::string_view tagged) override;
@@ -25,6 +25,7 @@ class MarkedAnswer final : public AnswerMachine {
  private:
   bool advance();  // false: more text is needed
   bool read_text();
+  bool may_be_mark(std::string_view text) const;
 
   const ReasoningMarks reasoning_;
   const std::string reasoning_begin_, reasoning_end_;
@@ -38,6 +39,8 @@ class MarkedAnswer final : public AnswerMachine {
   std::vector<std::unique_ptr<Form>> forms_;
   CallBlock* block_ = nullptr;  // that is open
   AnswerSink& sink_;
+  const bool marks_first_;         // AnswerStart::marks_first
+  bool content_has_come_ = false;  // that is no blank
   BlockText text_;
 };
 

@@ -1,0 +1,123 @@
+// Reuse: after each event, the experts that are least likely to be used again soon leave, by the forecast of
+// their layers (workload/reuse_forecast.h); among equals the lower id. Those that the event has just used are
+// no exception, so that a large event (a prompt, a batch) does not wash out what decoding needs. Ours;
+// docs/cache-tournament.md.
+#include <algorithm>
+#include <optional>
+
+#include "experts/cache/cache_policies.h"
+#include "experts/cache/event_cache.h"
+#include "experts/cache/workload/reuse_forecast.h"
+
+namespace sluice::experts {
+namespace {
+
+class ReuseCache final : public EventCache {
+ public:
+  explicit ReuseCache(Parts keep) : keep_(keep) {}
+
+  bool decide_event(const StepReport& report, const ExpertSizes& sizes, Bytes capacity,
+                    EventDecision& out) override {
+    for (std::span<const ExpertId> left = report.used; !left.empty();) {
+      const auto other =
+          std::ranges::find_if(left, [&](ExpertId id) { return id.layer != left.front().layer; });
+      const auto count = static_cast<std::size_t>(other - left.begin());
+      const std::size_t first = report.used.size() - left.size();
+      forecast(report, first, count);
+      left = left.subspan(count);
+    }
+    Bytes used = used_;
+    came_.clear();
+    for (const ExpertId id : report.misses) {
+      Layer& layer = layers_[id.layer];
+      const Bytes bytes = sizes.bytes(id).of(keep_);
+      if (bytes > capacity || layer.resident[id.index] != 0) continue;  // its resident parts make no view
+      layer.resident[id.index] = 1;
+      came_.push_back(id);
+      used += bytes;
+    }
+    for (const ExpertId id : report.used) rank(id.layer);
+    while (used > capacity) {
+      const ExpertId id = leave();
+      used -= sizes.bytes(id).of(keep_);
+      if (!std::ranges::binary_search(came_, id)) out.victims.push_back({id, keep_});
+    }
+    for (const ExpertId id : came_)
+      if (layers_[id.layer].resident[id.index] != 0) out.placed.push_back({id, keep_});
+    used_ = used;
+    return true;
+  }
+  std::string name() const override { return "reuse"; }
+
+ private:
+  struct Layer {
+    ReuseForecast forecast;
+    std::vector<std::uint8_t> resident;   // by expert
+    std::vector<std::uint16_t> in_order;  // the residents, the one that leaves first last
+    bool ranked = true;
+  };
+
+  // The experts of one layer among those that the event used: `count` of them from place `first` on.
+  void forecast(const StepReport& report, std::size_t first, std::size_t count) {
+    const std::span<const ExpertId> ids = report.used.subspan(first, count);
+    const std::uint16_t number = ids.front().layer;
+    if (number >= layers_.size()) layers_.resize(number + std::size_t{1});
+    Layer& layer = layers_[number];
+    indices_.clear();
+    for (const ExpertId id : ids) indices_.push_back(id.index);
+    const bool of_place = number == report.place.layer;
+    if (of_place) layer.forecast.grow(report.place.layer_tokens.size());
+    const bool prompt = of_place && report.place.step == StepKind::kPrompt && !report.tokens.empty();
+    layer.forecast.on_event(
+        {.used = indices_,
+         .tokens = prompt ? report.tokens.subspan(first, count) : std::span<const std::uint32_t>(),
+         .prompt_tokens = prompt ? report.place.tokens : 0});
+    layer.resident.resize(layer.forecast.experts());
+    layer.ranked = false;
+  }
+
+  void rank(std::uint16_t number) {
+    Layer& layer = layers_[number];
+    if (layer.ranked) return;
+    layer.ranked = true;
+    layer.in_order.clear();
+    for (std::size_t i = 0; i < layer.resident.size(); ++i)
+      if (layer.resident[i] != 0) layer.in_order.push_back(static_cast<std::uint16_t>(i));
+    std::ranges::sort(layer.in_order, [&](std::uint16_t a, std::uint16_t b) {
+      const float x = layer.forecast.score(a), y = layer.forecast.score(b);
+      return x != y ? x > y : a > b;
+    });
+  }
+
+  // Takes out the resident of the lowest score. REQUIRES: there is one.
+  ExpertId leave() {
+    std::optional<ExpertId> last;
+    float lowest = 0;
+    for (std::size_t l = 0; l < layers_.size(); ++l) {
+      if (layers_[l].in_order.empty()) continue;
+      const std::uint16_t index = layers_[l].in_order.back();
+      const float score = layers_[l].forecast.score(index);
+      if (last && !(score < lowest)) continue;
+      last = {static_cast<std::uint16_t>(l), index};
+      lowest = score;
+    }
+    Layer& layer = layers_[last->layer];
+    layer.in_order.pop_back();
+    layer.resident[last->index] = 0;
+    return *last;
+  }
+
+  const Parts keep_;
+  std::vector<Layer> layers_;
+  Bytes used_ = 0;
+  std::vector<ExpertId> came_;  // misses of the event that were taken in, ascending
+  std::vector<std::uint16_t> indices_;
+};
+
+}  // namespace
+
+std::unique_ptr<Cache> make_reuse_cache(const CacheConfig& config) {
+  return std::make_unique<ReuseCache>(config.keep);
+}
+
+}  // namespace sluice::experts
