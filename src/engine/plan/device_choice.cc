@@ -79,7 +79,7 @@ void limit_link(double most, DeviceChoice& choice) {
 }
 
 // A GPU has the host's bits where the host sums in one order, which units that round activations do not.
-void check_math(const EngineOptions& options) {
+void check_gpu_math(const EngineOptions& options) {
   const Isa isa = parse_isa(options.isa);
   if (options.math != Math::kAuto || kernels::rounded_products(isa) == kernels::Products::kExact) return;
   throw Error(
@@ -92,7 +92,7 @@ void check_math(const EngineOptions& options) {
       .fix("give " + Setting::kMath + " f32, or leave " + Setting::kDevice + " out");
 }
 
-void check_activations(const EngineOptions& options, const ModelFacts& facts) {
+void check_gpu_activations(const EngineOptions& options, const ModelFacts& facts) {
   if (!facts.blocks || options.activations != kernels::ActivationForm::kInt8) return;
   throw Error(ErrorKind::kUsage, "a GPU multiplies blocks of codes with fp32 activations alone")
       .in(Setting::kActivations)
@@ -145,8 +145,8 @@ std::optional<DeviceChoice> device_of(const EngineOptions& options, const ModelF
         .fix("give one of these");
   const device::DeviceSpec spec = device::parse_device_spec(options.device, mark(Setting::kDevice));
   if (!spec.is_played()) {
-    check_math(options);
-    check_activations(options, facts);
+    check_gpu_math(options);
+    check_gpu_activations(options, facts);
   }
   DeviceChoice choice{
       .spec = spec,
