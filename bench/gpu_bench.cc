@@ -1,5 +1,5 @@
-// Measures products of a CUDA device in the host's order of sums beside the rate at which it reads its memory; checks
-// the bits of each.
+// Measures products of a CUDA device in the host's order of sums beside the rate at which it reads its
+// memory; checks the bits of each.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -75,8 +75,8 @@ class CudaWarp {
     const uint4 four = *reinterpret_cast<const uint4*>(p + at);
     return {{four.x, four.y, four.z, four.w}};
   }
-  // Kept before the next sync() by the compiler, however long the numbers are not used: so that many loads are on
-  // their way at once.
+  // Kept before the next sync() by the compiler, however long the numbers are not used: so that many loads
+  // are on their way at once.
   template <int N>
   static __device__ __forceinline__ Words<N> load_words(const std::byte* p, Word at) {
     Words<N> words;

@@ -13,8 +13,8 @@ namespace sluice::kernels {
 // Bytes of the device's memory, and of the host's page-locked one, through which lists of operations go.
 inline constexpr Bytes kGpuListBytes = 4 * kMiB;
 
-// The kernels of a CUDA device; it must outlive them. Its memory holds kGpuListBytes. Error(kUnsupported) in a
-// build without CUDA, Error(kBudget), (kIo).
+// The kernels of a CUDA device; it must outlive them. Its memory holds kGpuListBytes. Error(kUnsupported)
+// in a build without CUDA, Error(kBudget), (kIo).
 std::unique_ptr<UnitKernels> make_gpu_kernels(device::Device& device);
 
 // The same with its memory alone, which must outlive them; of the device that is current on this thread.

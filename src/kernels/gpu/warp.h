@@ -8,18 +8,19 @@
 //     static SLUICE_GPU void run(const Warp& warp, const Args& args);       the work of one warp of 32 lanes
 //   };
 //
-// A Launcher (launcher.h) starts as many warps as it is told, in any order, many at a time: warps of one launch
-// must not depend on each other. Control flow is the same for all lanes of a warp; lanes differ by masks.
+// A Launcher (lockstep_launcher.h) starts as many warps as it is told, in any order, many at a time: warps of
+// one launch must not depend on each other. Control flow is the same for all lanes of a warp; lanes differ by
+// masks.
 //
-// A Warp has, besides its types Float, Word (32 bits without a sign) and Mask, each a value for each lane that
-// a plain value converts to, with the usual operators:
+// A Warp has, besides its types Float, Word (32 bits without a sign) and Mask, each a value for each lane
+// that a plain value converts to, with the usual operators:
 //
 //   index()                       of the warp in its launch; the same for all lanes
 //   lane()                        0 … 31, a Word
 //   load(p, at), store(p, at, v)  p[at] of float or std::uint32_t; `at` is a Word
 //   load_if(mask, p, at, other), store_if(mask, p, at, v)     the others touch no memory
 //   load_byte, load_half          p[at] of bytes, of 16 bits, as Word; load_byte_if …
-//   load4(p, at)                  std::array-like Quad of 4 Words from p + at bytes, which must be multiples of 16
+//   load4(p, at)                  std::array-like Quad of 4 Words from p + at bytes, multiples of 16
 //   load_words<N>(p, at), load_words_if<N>(mask, p, at)       N = 1, 2, 4 … Words from p + at bytes, a
 //                                 multiple of as many bytes (16 at most); what is masked out is 0
 //   load_floats<N>(p, at)         N = 1, 2, 4 Floats from p + at floats, as aligned; neither these nor the
@@ -27,19 +28,19 @@
 //   fma(a, b, c) sqrt(a)          rounded once; + − · / on Float are, too, and never fused
 //   select(mask, a, b), min, max  max(a, b) is a > b ? a : b, as lanes/vec-inl.h says
 //   bits(Float) → Word, number(Word) → Float                 the same 32 bits
-//   from_f16(Word) → Float        the lower 16 bits as binary16; to_float(Word): the whole number; bf16 is << 16
+//   from_f16(Word) → Float        the lower 16 bits as binary16; to_float(Word): the whole number
 //   round_even(Float) → Float     to a whole number
 //   shuffle(v, from), shuffle_xor(v, mask)                    of Float or Word; all lanes take part
 //   get(v, lane)                  the plain value that v has there
 //   ballot(mask) → std::uint32_t  the same for all lanes; count(Word) bits that are set,
 //                                 ones(std::uint32_t) those of a plain value
 //   permute(low, high, s) → Word  byte i is byte (s >> 4i & 7) of the eight bytes low, high
-//   shared()                      K::kShared bytes of a kernel K that has such a constant, at a multiple of 16;
-//                                 what the lanes of this warp, and no others, tell each other
+//   shared()                      K::kShared bytes of a kernel K that has such a constant, at a multiple of
+//                                 16; what the lanes of this warp, and no others, tell each other
 //   sync()                        what lanes of this warp have stored is seen by all of them
 //
-// cuda_warp-inl.h is one lane of the GPU's; lockstep_warp-inl.h has all 32 in arrays and needs no GPU, which is
-// how tests run each kernel.
+// cuda_warp-inl.h is one lane of the GPU's; lockstep_warp-inl.h has all 32 in arrays and needs no GPU, which
+// is how tests run each kernel.
 #pragma once
 
 #if defined(__CUDACC__)

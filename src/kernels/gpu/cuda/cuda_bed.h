@@ -19,17 +19,17 @@ class CudaBed {
  public:
   using Launches = FunctionRef<void(UnitKernels& kernels, const device::Access& access)>;
 
-  // A device with `memory` bytes for operands. Null where there is none, or none in this build: `why` says so.
-  // Error(kIo).
+  // A device with `memory` bytes for operands. Null where there is none, or none in this build: `why` says
+  // so. Error(kIo).
   static std::unique_ptr<CudaBed> make(Bytes memory, std::string& why);
   virtual ~CudaBed() = default;
 
   virtual std::string name() const = 0;  // and its memory, multiprocessors, cache
   virtual Bytes cache_bytes() const = 0;
 
-  // Launches, and waits. Operands may be in this process's memory: each range that is asked for is copied to the
-  // device, at the same place relative to 256 bytes, and back behind it. Error(kCorrupt) for what kernels report,
-  // (kIo), (kBudget) if they do not fit.
+  // Launches, and waits. Operands may be in this process's memory: each range that is asked for is copied
+  // to the device, at the same place relative to 256 bytes, and back behind it. Error(kCorrupt) for what
+  // kernels report, (kIo), (kBudget) if they do not fit.
   virtual void run(const Launches& launches) = 0;
 
   // Bytes on the device, until clear(). At a multiple of 256. Error(kBudget).
@@ -38,8 +38,8 @@ class CudaBed {
   virtual void get(device::Address from, std::span<std::byte> to) = 0;
   virtual void clear() = 0;
 
-  // Seconds that the device takes for what is launched, all of it on the device: the median of `rounds`. It is
-  // launched as one graph, so that the host's part of each launch does not count.
+  // Seconds that the device takes for what is launched, all of it on the device: the median of `rounds`. It
+  // is launched as one graph, so that the host's part of each launch does not count.
   virtual double seconds(int rounds, const Launches& launches) = 0;
   // Bytes a second that a kernel reads which does nothing else, from `bytes` of the room at `from`.
   virtual double read_rate(device::Address from, Bytes bytes) = 0;

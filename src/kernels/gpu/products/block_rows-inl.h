@@ -1,6 +1,6 @@
-// Rows of blocks of codes (docs/formats.md) as kernels of products read them (word_rows-inl.h): the numbers that
-// codec/blocks defines, rounded as there. Products of a block's scale, a code of a scale and a code are exact, so a
-// difference of two of them is one fused multiply-add.
+// Rows of blocks of codes (docs/formats.md) as kernels of products read them (word_rows-inl.h): the numbers
+// that codec/blocks defines, rounded as there. Products of a block's scale, a code of a scale and a code
+// are exact, so a difference of two of them is one fused multiply-add.
 #pragma once
 
 #include <cstddef>
@@ -51,8 +51,8 @@ SLUICE_GPU typename Warp::Float whole_number(const Warp& warp, typename Warp::Wo
   return warp.number(number | typename Warp::Word(0x4b000000u)) - Float(8388608.0f + less);
 }
 
-// What the rows below have in common. `Own` is one of them; its blocks have kColumns, kBytes, and kOtherBytes of the
-// second plane.
+// What the rows below have in common. `Own` is one of them; its blocks have kColumns, kBytes, and
+// kOtherBytes of the second plane.
 template <class Warp, int L, std::uint32_t kColumns, std::uint32_t kBytes, std::uint32_t kOtherBytes = 0>
 class BlockRow {
  public:

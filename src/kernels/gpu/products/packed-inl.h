@@ -1,5 +1,5 @@
-// Products with packed planes on a GPU: a warp decodes a group of eight rows in registers and multiplies, in the order
-// of matmul.h.
+// Products with packed planes on a GPU: a warp decodes a group of eight rows in registers and multiplies,
+// in the order of matmul.h.
 #pragma once
 
 #include "kernels/gpu/products/packed_group-inl.h"

@@ -1,9 +1,9 @@
 // Reads a group of a packed matrix, eight rows, block after block (docs/store-format.md, section 4.1).
 //
-// A lane has the places of a quarter of a row: lane 4r + j those of columns 8j … 8j+7 and 32+8j … 32+8j+7 of row r,
-// which are four lanes of the sum of each half. So places follow each other from lane to lane, as codes of tier 2 do
-// in their list. Lists are decoded ahead, some hundred codes at a time, into rings in memory that the warp shares.
-// Nothing outside the chunk is read, whatever it says.
+// A lane has the places of a quarter of a row: lane 4r + j those of columns 8j … 8j+7 and 32+8j … 32+8j+7
+// of row r, which are four lanes of the sum of each half. So places follow each other from lane to lane, as
+// codes of tier 2 do in their list. Lists are decoded ahead, some hundred codes at a time, into rings in
+// memory that the warp shares. Nothing outside the chunk is read, whatever it says.
 #pragma once
 
 #include <cstddef>

@@ -120,7 +120,7 @@ struct ProductKernel {
     }
 
    private:
-    // Of the outputs of this warp, that of slot r.
+    // Which output of this warp slot r makes.
     SLUICE_GPU Word output(int r, bool paired) const {
       return Word((paired ? static_cast<std::uint32_t>(r) / 2 : static_cast<std::uint32_t>(r)) *
                   Tile::kGroups) +
