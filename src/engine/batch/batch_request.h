@@ -30,8 +30,8 @@ struct BatchRequest {
   std::optional<std::size_t> logprobs;
   // … and of the prompt's tokens but the first: all of it is computed then. REQUIRES: logprobs, no encoder
   bool prompt_logprobs = false;
-  // What the answer is bound to; null: nothing. Nobody else uses it then. It decides when the answer ends, so
-  // ignore_eos must be false.
+  // What the answer is bound to; null: nothing. Nobody else uses it then. It decides when the answer
+  // ends, so ignore_eos must be false.
   std::shared_ptr<AnswerGuide> guide;
 };
 
@@ -52,8 +52,8 @@ struct RequestStatistics {
   std::uint64_t passes = 0, companions = 0;  // passes that fed it; sequences of these, itself included
   std::uint64_t accesses = 0, hits = 0, misses = 0;  // experts of its passes' events
   std::uint64_t demand = 0;                          // its own distinct experts, summed over events
-  // Its share: a read, on demand or ahead, counts in equal parts for those whose tokens use the expert; for
-  // all of the pass where no token does. What was read ahead in vain is nobody's.
+  // Its share: a read, on demand or ahead, counts in equal parts for those whose tokens use the expert;
+  // for all of the pass where no token does. What was read ahead in vain is nobody's.
   double bytes_read = 0;
 };
 
@@ -64,8 +64,8 @@ struct BatchEnd {
   RequestStatistics statistics = {};
 };
 
-// Gets what comes of one request, on the thread that advances the batcher; must not wait, and must not call
-// the batcher. Only on_end, which comes exactly once and last, must be there.
+// Gets what comes of one request, on the thread that advances the batcher; must not wait, and must not
+// call the batcher. Only on_end, which comes exactly once and last, must be there.
 class BatchClient {
  public:
   virtual ~BatchClient() = default;

@@ -1,5 +1,5 @@
-// The grammar of a whole answer: reasoning, then a text of some form, or calls of tools as the model's family
-// writes them.
+// The grammar of a whole answer: reasoning, then a text of some form, or calls of tools as the model's
+// family writes them.
 #pragma once
 
 #include <memory>
@@ -46,8 +46,8 @@ struct BoundAnswer {
 };
 
 // `format`: how the model writes reasoning and calls; `tokenizer`: which of its marks are special tokens.
-// Error(kInvalid) names the place in a schema that no grammar holds; Error(kUnsupported): the family's calls
-// cannot be bound so.
+// Error(kInvalid) names the place in a schema that no grammar holds; Error(kUnsupported): the family's
+// calls cannot be bound so.
 BoundAnswer bound_answer(const AnswerBinding& binding, const tokenizer::AnswerFormat& format,
                          const tokenizer::Tokenizer& tokenizer);
 

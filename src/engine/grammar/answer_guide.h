@@ -20,8 +20,8 @@ class AnswerGuide {
 
   // The tokens that end an answer.
   void set_ends(std::vector<tokenizer::TokenId> ends) { ends_ = std::move(ends); }
-  // A bit for each token that may come next; valid until masks are asked again. Error(kInvalid) if no token of
-  // the vocabulary goes on, and the answer may not end either.
+  // A bit for each token that may come next; valid until masks are asked again. Error(kInvalid) if no
+  // token of the vocabulary goes on, and the answer may not end either.
   std::span<const std::uint64_t> allowed();
   void accept(tokenizer::TokenId id);
   bool may_end() const { return may_end_; }

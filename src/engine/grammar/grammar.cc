@@ -41,7 +41,8 @@ void Grammar::find_ends() {
   }
 }
 
-// Level by level: what needs no stack, then what needs one call, and so on. What is never reached has no end.
+// Level by level: what needs no stack, then what needs one call, and so on. What is never reached has no
+// end.
 void Grammar::find_depths() {
   std::vector<std::vector<Incoming>> incoming(states_.size());
   std::vector<std::vector<Caller>> tail_callers(starts_.size()), callers(starts_.size());

@@ -1,9 +1,9 @@
-// What an answer may be, as an automaton of bytes with a stack. GrammarBuilder makes it; GrammarMachine runs
-// it.
+// What an answer may be, as an automaton of bytes with a stack. GrammarBuilder makes it; GrammarMachine
+// runs it.
 //
 // A grammar is a list of rules, and a rule an automaton whose edges read a byte or a special token, read
-// nothing, or call another rule: what follows the call is put on the stack, and taken from it where the called
-// rule ends. Counted repetitions are states of their own, with a count beside them.
+// nothing, or call another rule: what follows the call is put on the stack, and taken from it where the
+// called rule ends. Counted repetitions are states of their own, with a count beside them.
 #pragma once
 
 #include <cstddef>
@@ -43,7 +43,8 @@ struct GrammarLoop {
 // Immutable; many threads may read it.
 class Grammar {
  public:
-  // Of the stack. What would need a deeper one is not begun, so that nothing begun is without an end.
+  // The most frames of a stack. What would need more is not begun, so that nothing begun is without an
+  // end.
   static constexpr std::uint8_t kMostDepth = 64, kNever = 255;
   static constexpr std::uint32_t kNoLoop = UINT32_MAX;
 

@@ -64,8 +64,8 @@ class GrammarBuilder {
   void allow_free_text() { free_text_ = true; }
   std::size_t states() const { return edges_.size(); }
 
-  // The whole; the builder is used no more. Error(kInvalid): no text ends the grammar, unless that `may_be`, or
-  // there are too many ways at once.
+  // The whole; the builder is used no more. Error(kInvalid): no text ends the grammar, unless `no_text`
+  // allows that, or there are too many ways at once.
   enum class NoText { kFails, kMayBe };
   Grammar build(GrammarRule start, NoText no_text = NoText::kFails);
 

@@ -1,5 +1,5 @@
-// Runs a grammar. Where an answer stands in it is a set of ways to go on, each a state with a stack; steps from
-// set to set are remembered, so that walking a whole vocabulary is a walk over tables.
+// Runs a grammar. Where an answer stands in it is a set of ways to go on, each a state with a stack;
+// steps from set to set are remembered, so that walking a whole vocabulary is a walk over tables.
 #pragma once
 
 #include <array>
@@ -32,11 +32,12 @@ class GrammarMachine {
   Set start();
   Set load(const GrammarPlace& place);
   GrammarPlace save(Set set) const;
-  // A place that allows the same next token as this one, of at most so many bytes: counts that are far from
-  // their limits look alike.
+  // A place that allows the same next token as this one, of at most so many bytes: counts that are far
+  // from their limits look alike.
   GrammarPlace save_alike(Set set, std::uint32_t token_bytes) const;
 
-  // kDead also where more ways than GrammarBuilder::kMostWays would be left, or more sets than kMostSets made.
+  // kDead also where more ways than GrammarBuilder::kMostWays would be left, or more sets than kMostSets
+  // made.
   Set step(Set set, std::uint8_t byte);
   Set step_token(Set set, tokenizer::TokenId special);
   bool may_end(Set set) const { return sets_[set].ends; }
@@ -77,7 +78,7 @@ class GrammarMachine {
   std::map<std::array<std::uint32_t, 3>, std::uint32_t> known_nodes_;
   std::vector<Ways> sets_;
   std::map<std::pair<std::vector<Way>, bool>, Set> known_sets_;
-  // Of a closure that is being made.
+  // The closure that is being made.
   std::vector<Way> seen_;
   std::vector<Way> reading_;
   bool ends_ = false;

@@ -1,5 +1,5 @@
-// Which tokens of a vocabulary may come next, by where an answer stands in its grammar. Masks that were made
-// are kept for all answers, as far as memory allows.
+// Which tokens of a vocabulary may come next, by where an answer stands in its grammar. Masks that were
+// made are kept for all answers, as far as memory allows.
 #pragma once
 
 #include <cstddef>
@@ -37,8 +37,8 @@ struct MaskCounts {
 // Thread-compatible.
 class GrammarMasks {
  public:
-  // `most`: bytes of memory that the tree of the vocabulary and the masks may take; a mask that is in use is
-  // made all the same. The tokenizer must outlive this.
+  // `most`: bytes of memory that the tree of the vocabulary and the masks may take; a mask that is in use
+  // is made all the same. The tokenizer must outlive this.
   GrammarMasks(const tokenizer::Tokenizer& tokenizer, std::size_t most);
   GrammarMasks(TokenTrie trie, std::vector<std::string> bytes_of,
                std::size_t most);  // `bytes_of`: of each id
@@ -47,7 +47,8 @@ class GrammarMasks {
   // The bytes that a token adds to an answer.
   std::string bytes_of(tokenizer::TokenId id) const;
   bool is_special(tokenizer::TokenId id) const;
-  // Of all tokens, special ones too; those that end an answer are not looked at. Valid as long as it is held.
+  // The mask has special tokens, too, but does not look at those that end an answer. It is valid as long
+  // as it is held.
   std::shared_ptr<const TokenBits> mask(const Grammar& grammar, const GrammarPlace& place);
   // Room for one mask, whose content nobody keeps.
   TokenBits& scratch() { return scratch_; }

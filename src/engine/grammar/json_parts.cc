@@ -176,7 +176,7 @@ GrammarRule JsonParts::number() {
   return *number_;
 }
 
-// Of numbers of one length, a state knows its place and whether the digits so far are those of a bound.
+// In numbers of one length, a state knows its place and whether the digits so far are those of a bound.
 GrammarPart JsonParts::naturals(std::uint64_t low, std::uint64_t high) {
   const GrammarPart part = builder_.never();
   const std::string last = std::to_string(high);

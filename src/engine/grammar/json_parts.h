@@ -1,5 +1,5 @@
-// The grammar of JSON texts (RFC 8259), as far as answers use it: between two tokens stands nothing, one blank,
-// or one or two newlines and up to 20 blanks and tabs; numbers have at most 32 characters.
+// The grammar of JSON texts (RFC 8259), as far as answers use it: between two tokens stands nothing, one
+// blank, or one or two newlines and up to 20 blanks and tabs; numbers have at most 32 characters.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// The grammar of the JSON texts that fit a JSON schema, as far as its keywords are supported (docs/serving.md).
+// The grammar of the JSON texts that fit a JSON schema, as far as its keywords are supported
+// (docs/serving.md).
 #pragma once
 
 #include <cstddef>
@@ -14,15 +15,15 @@
 
 namespace sluice::engine {
 
-// Every text of the grammar fits the schema; keys stand in the order of `properties`, further ones behind. One
-// object for each schema of a grammar; what it is given must outlive it. Error(kInvalid) names the place in the
-// schema: what it cannot be bound to.
+// Every text of the grammar fits the schema; keys stand in the order of `properties`, further ones
+// behind. One object for each schema of a grammar; what it is given must outlive it. Error(kInvalid)
+// names the place in the schema: what it cannot be bound to.
 class SchemaGrammar {
  public:
   static constexpr std::size_t kMostDepth = 32;  // of schemas in schemas
 
-  // `path`: of the schema in the request. `strict`: keywords that a grammar cannot hold are errors, not left
-  // out.
+  // `path`: of the schema in the request. `strict`: keywords that a grammar cannot hold are errors, not
+  // left out.
   SchemaGrammar(GrammarBuilder& builder, JsonParts& parts, const SchemaValue& root, std::string path,
                 bool strict);
 

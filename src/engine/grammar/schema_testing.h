@@ -1,5 +1,5 @@
-// For tests of grammars: schemas and documents drawn at random, a validator that knows nothing of grammars, and
-// what leads texts through a grammar.
+// For tests of grammars: schemas and documents drawn at random, a validator that knows nothing of
+// grammars, and what leads texts through a grammar.
 #pragma once
 
 #include <algorithm>
@@ -71,7 +71,7 @@ inline std::size_t characters(const std::string& text) {
       text, [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; }));
 }
 
-// Of UTF-8, a code point for each.
+// UTF-8 as code points, one in each element.
 inline std::wstring wide(const std::string& text) {
   std::wstring result;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -164,7 +164,8 @@ inline bool fits(const Json& schema, const Json& value, const Json& root) {
   return true;
 }
 
-// ---- Schemas and documents. Keys that no schema names sort behind those that it names, as texts have them.
+// ---- Schemas and documents. Keys that no schema names sort behind those that it names, as texts have
+// them.
 
 inline std::string random_text(Random& random) {
   static const std::vector<std::string> kPieces = {"a", "b",  "fox", " ", "\"", "\\",

@@ -1,4 +1,5 @@
-// The bytes of all tokens of a vocabulary, in one sorted tree that is walked from its first node to its last.
+// The bytes of all tokens of a vocabulary, in one sorted tree that is walked from its first node to its
+// last.
 #pragma once
 
 #include <cstddef>

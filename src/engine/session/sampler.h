@@ -26,7 +26,8 @@ struct SamplerConfig {
   double top_p = 1.0;               // 1: off
   double min_p = 0.0;               // 0: off
   double repetition_penalty = 1.0;  // 1: off
-  // Subtracted from the logit of every token of the answer so far; and once for each time that it is there.
+  // Subtracted from the logit of every token of the answer so far; and once for each time that it is
+  // there.
   double presence_penalty = 0.0;   // 0: off
   double frequency_penalty = 0.0;  // 0: off
   std::vector<LogitBias> bias = {};
@@ -45,17 +46,17 @@ struct SamplerConfig {
 SamplerConfig sampler_defaults(const model::GenerationConfig& generation);
 
 // Deterministic in seed and inputs. What acts on logits, in this order, which is Hugging Face's for those
-// that it has: bias, the tokens that are allowed, repetition penalty (of all that came before), presence and
-// frequency penalties (of the answer), temperature, top-k, top-p, min-p. Ties take the lowest id.
+// that it has: bias, the tokens that are allowed, repetition penalty (of all that came before), presence
+// and frequency penalties (of the answer), temperature, top-k, top-p, min-p. Ties take the lowest id.
 // Thread-compatible.
 class Sampler {
  public:
   explicit Sampler(const SamplerConfig& config);
-  // `context`: prompt and generated ids so far; `prompt`: how many of these are the prompt. `scratch`: room
-  // for one candidate a logit, unless the config takes the likeliest; nothing in it is kept between calls, so
-  // all samplers may share one. `allowed`: a bit for each id, 64 in a word; none: all are. An only one is taken
-  // as it is, and nothing is drawn. Allocates nothing. Error(kInvalid) if a logit is NaN, and if no token is
-  // left that biases and `allowed` do not forbid.
+  // `context`: prompt and generated ids so far; `prompt`: how many of these are the prompt. `scratch`:
+  // room for one candidate a logit, unless the config takes the likeliest; nothing in it is kept between
+  // calls, so all samplers may share one. `allowed`: a bit for each id, 64 in a word; none: all are. An
+  // only one is taken as it is, and nothing is drawn. Allocates nothing. Error(kInvalid) if a logit is
+  // NaN, and if no token is left that biases and `allowed` do not forbid.
   tokenizer::TokenId next(std::span<const float> logits, std::span<const tokenizer::TokenId> context,
                           std::size_t prompt, std::span<Candidate> scratch,
                           std::span<const std::uint64_t> allowed = {});

@@ -8,6 +8,8 @@
 #include <map>
 #include <numeric>
 #include <random>
+#include <set>
+#include <vector>
 
 #include "base/error.h"
 #include "base/setting.h"
@@ -338,6 +340,26 @@ TEST(SamplerTest, DrawsFromALargeVocabularyAsIfAllOfItWereSorted) {
     EXPECT_GE(before + weights[place], draw - 1e-9 * total);
   }
   EXPECT_GT(latest, 512u);  // more than one piece was sorted
+}
+
+TEST(Sampler, TakesAllowedTokensAlone) {
+  const std::vector<float> logits = {5, 4, 3, 2, 1};
+  std::vector<Candidate> scratch(logits.size());
+  const std::vector<std::uint64_t> three = {0b11010}, only = {0b00100}, none = {0};
+  Sampler greedy({.temperature = 0}), drawn({.temperature = 1, .seed = 7}),
+      beside({.temperature = 1, .seed = 7});
+  EXPECT_EQ(greedy.next(logits, {}, 0, scratch, three), 1);
+  EXPECT_EQ(greedy.next(logits, {}, 0, scratch, only), 2);
+  EXPECT_THROW(greedy.next(logits, {}, 0, scratch, none), Error);
+  std::set<tokenizer::TokenId> seen;
+  for (int i = 0; i < 500; ++i) seen.insert(drawn.next(logits, {}, 0, scratch, three));
+  EXPECT_EQ(seen, (std::set<tokenizer::TokenId>{1, 3, 4}));
+  EXPECT_THROW(drawn.next(logits, {}, 0, scratch, none), Error);
+  // An only one is taken without a draw: what follows is as without it.
+  Sampler again({.temperature = 1, .seed = 7});
+  EXPECT_EQ(again.next(logits, {}, 0, scratch, only), 2);
+  for (int i = 0; i < 20; ++i)
+    EXPECT_EQ(again.next(logits, {}, 0, scratch, three), beside.next(logits, {}, 0, scratch, three));
 }
 
 }  // namespace

@@ -83,7 +83,7 @@ class EngineBackend::Impl {
 
   const EngineBackendOptions options_;
   RequestDesk desk_;
-  // Of the masks of bound answers; any thread may read them.
+  // What masks of bound answers took; any thread may read it.
   Histogram mask_times{metric_row("grammar_mask_seconds").bounds};
   std::atomic<std::uint64_t> mask_hits{0}, mask_misses{0};
 

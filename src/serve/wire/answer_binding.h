@@ -50,8 +50,8 @@ struct ToolChoice {
   std::string path = "tool_choice";
 };
 
-// Binds calls as far as they are forced or strict. ApiError: a tool that is not there, a schema that is too
-// large.
+// Binds calls as far as they are forced or strict. ApiError: a tool that is not there, a schema that is
+// too large.
 void bind_calls(const std::vector<NamedTool>& tools, const ToolChoice& choice, ChatPrompt& chat);
 
 // Makes the grammar, if the answer is bound. ApiError: what no grammar can hold.
