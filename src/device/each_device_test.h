@@ -27,8 +27,8 @@ inline std::string why_no_gpu() {
   return code == 0 ? "CUDA finds no GPU" : "CUDA finds no GPU: " + api->text(code);
 }
 
-// Each kind of device, with some memory. "fake_gpu" is make_cuda_device with calls that are played; "gpu" is a
-// real one, where there is one.
+// Each kind of device, with some memory. "fake_gpu" is make_cuda_device with calls that are played; "gpu" is
+// a real one, where there is one.
 class EachDevice : public ::testing::TestWithParam<std::string> {
  protected:
   EachDevice() {

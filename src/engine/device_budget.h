@@ -12,8 +12,9 @@ namespace sluice::engine {
 // For steps of `unit.tokens`; of the dense part if unit.dense_there. REQUIRES: a device.
 DeviceNeeds device_needs(const BudgetParts& parts, const UnitParts& unit, DenseView view);
 
-// Where the dense part is to be, unless on the host: as asked for, or on the device where that has kernels for it, and its budget
-// holds it beside two experts for the shortest steps. `unit`: for these, with dense_there.
+// Where the dense part is to be, unless on the host: as asked for, or on the device where that has kernels
+// for it, and its budget holds it beside two experts for the shortest steps. `unit`: for these, with
+// dense_there.
 // Error(kUnsupported) if it is to be there, and cannot.
 struct DensePlace {
   bool there = false;

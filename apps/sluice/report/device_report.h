@@ -9,8 +9,8 @@
 
 namespace sluice::app {
 
-// Adds `device`, `placement` and `profile` (the three below) of a run with a device; of another one `no_device`,
-// why a device that is there is not used, or nothing.
+// Adds `device`, `placement` and `profile` (the three below) of a run with a device; of another one
+// `no_device`, why a device that is there is not used, or nothing.
 void add_device(Json& json, const engine::RunReport& run);
 // {name, memory{}, link{}, busy_s, overruns, host{}, dilation}, {host, device, loads, …, decode{}}, and
 // {assigned, hits, active, resident, prefetch{}}. REQUIRES: the run has a device.

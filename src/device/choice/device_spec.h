@@ -31,8 +31,8 @@ class DeviceSpec {
   bool is_played() const { return emulated() != nullptr; }
   // Some work of it takes as long as it takes, though it is played: no time measured with it is valid.
   bool is_unpaced() const;
-  // Bytes a second that the link carries at the most, each way, as a clock on the wall sees it. Empty: what it
-  // can.
+  // Bytes a second that the link carries at the most, each way, as a clock on the wall sees it. Empty:
+  // what it can.
   std::optional<double> link_limit() const;
   // Bytes of weights a second for each token, if the host is slowed down beside it.
   std::optional<double> host_limit() const;

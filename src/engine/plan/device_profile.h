@@ -43,8 +43,8 @@ struct DeviceProfile {
   Bytes lsb = 0;          // for slices: of the LSB, in that view or beside it
   Bytes row = 0;          // of one token's hidden state
   TimesOfTokens host;     // computing one expert on the host, while the device copies and computes …
-  // … and on the device, while the host computes; empty: it has no kernels for them. Times do not fall with the
-  // tokens.
+  // … and on the device, while the host computes; empty: it has no kernels for them. Times do not fall with
+  // the tokens.
   TimesOfTokens run;
   LinkSpeed idle, busy;     // host to device, alone and beside the host's experts; decisions use `busy`
   bool full_duplex = true;  // the link carries both ways at once

@@ -104,8 +104,8 @@ struct EngineOptions {
   // `placement` is named, which then holds for all steps.
   experts::Named<experts::PlacementPolicy> placement_prefill;
   // A device beside the host, as device::parse_device_spec() reads it. Empty or "none": the host computes
-  // everything; "auto": settle_device() puts another one in its place. Its cache is workload-ema where none is
-  // named, and the placement then ratio-prefix.
+  // everything; "auto": settle_device() puts another one in its place. Its cache is workload-ema where none
+  // is named, and the placement then ratio-prefix.
   std::string device;
   bool device_is_found = false;  // nobody has named it: the host computes alone where the device does not fit
   std::string device_lack;       // why "auto" became "none"; else empty
@@ -121,8 +121,8 @@ struct EngineOptions {
   std::optional<experts::Tiers> tiers;        // empty: as experts::usual_tiers() says
   std::optional<Bytes> device_memory;         // empty: what its slots need, or usual_device_memory()
   std::optional<std::uint32_t> device_slots;  // experts of each layer that stay there; empty: as many as fit
-  // Where dense weights are; kAuto: on the device where they fit beside two experts. Empty: on the host if the
-  // device is played, else as kAuto.
+  // Where dense weights are; kAuto: on the device where they fit beside two experts. Empty: on the host if
+  // the device is played, else as kAuto.
   std::optional<DenseOn> dense_on;
   // kAuto: packed where the host keeps experts packed and computes with them so; a preset that packs its
   // slots has the host do so.

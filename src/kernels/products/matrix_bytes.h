@@ -13,7 +13,7 @@ inline Bytes plane_bytes(const codec::MatrixRef& matrix, std::size_t plane) {
   return matrix.chunks.empty() ? 0 : matrix.chunks.back().place + matrix.chunks.back().bytes;
 }
 
-// Of the planes that are there; 0 for no matrix.
+// Counts the planes that are there; 0 for no matrix.
 inline Bytes matrix_bytes(const codec::MatrixRef& matrix) {
   Bytes bytes = 0;
   for (std::size_t plane = 0; !matrix.empty() && plane < matrix.format->plane_count(); ++plane)

@@ -19,10 +19,11 @@
 
 namespace sluice::engine {
 
-// The device computes in its own memory, with kernels whose rows have the host's bits. Weights come through a DeviceStore. Each event sends the tokens' inputs down
-// once, in the forms that experts read (Traffic::kDemand, as biases are), and each expert's rows up
-// (kResult) as soon as they are computed. The caller does not wait before finish_event(). With the dense part
-// on the device (join) inputs are there already, and rows stay among those of the event.
+// The device computes in its own memory, with kernels whose rows have the host's bits. Weights come through a
+// DeviceStore. Each event sends the tokens' inputs down once, in the forms that experts read
+// (Traffic::kDemand, as biases are), and each expert's rows up (kResult) as soon as they are computed. The
+// caller does not wait before finish_event(). With the dense part on the device (join) inputs are there
+// already, and rows stay among those of the event.
 //
 // The device's memory holds, beside experts, what activation_bytes() says. Thread-compatible. References
 // must outlive it.
