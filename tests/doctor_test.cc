@@ -128,7 +128,7 @@ TEST_F(Doctor, ItsJsonHasEachCheckAndWhatTheyFound) {
   EXPECT_GT(json["default_budget"], 0);
   EXPECT_GE(json["memory"]["total"].get<double>(), json["memory"]["available"].get<double>());
   EXPECT_TRUE(json["gpus"].is_array());
-  const std::string gpu = json["checks"].back()["text"];
+  const std::string gpu = json["checks"].back()["text"].get<std::string>();
   EXPECT_EQ(gpu.starts_with("none: "), json["gpus"].empty()) << gpu;
   for (const Json& one : json["gpus"]) EXPECT_GT(one["link"]["to_device_bytes_per_s"], 0) << one;
   for (const char* const name : {"isa", "direct_alignment"}) EXPECT_TRUE(json.contains(name)) << name;
