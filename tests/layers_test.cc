@@ -176,7 +176,7 @@ const std::map<std::string, std::vector<Room>> kRooms = {
       {"attention", {".", "lanes", "elementwise"}},
       {"products", {".", "lanes", "elementwise"}},
       {"ops", {".", "elementwise", "attention", "products"}},
-      {"gpu", {".", "lanes", "products", "ops"}},
+      {"gpu", {".", "lanes", "attention", "elementwise", "products", "ops"}},
       {"check", {"elementwise", "attention", "products"}}}},
     {"lab", {{".", {}}, {"replay", {}}, {"machine", {"replay"}}, {"ask", {"replay"}}}},
     {"reproduce",
