@@ -1,5 +1,6 @@
 // Measures products of a CUDA device in the host's order of sums beside the rate at which it reads its
-// memory; checks the bits of each.
+// memory; checks the bits of each. --only FORMAT, --tokens 1,8, --part products|mlps and --most-rows N measure
+// less.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -139,10 +140,26 @@ bool same(CudaBed& bed, Floats found, const std::vector<float>& expected) {
   return std::memcmp(numbers.data(), expected.data(), numbers.size() * sizeof(float)) == 0;
 }
 
+// What is measured.
+struct Wanted {
+  std::string only;           // a format; empty: each
+  std::string tokens;         // of one product, "1,8"; empty: all numbers of them
+  std::string part;           // "products", "mlps"; empty: both
+  std::size_t most_rows = 0;  // 0: any
+
+  bool has(const MatrixFormat& format) const { return only.empty() || only == format.name; }
+  bool has(std::size_t number) const {
+    return tokens.empty() || ("," + tokens + ",").find("," + std::to_string(number) + ",") != tokens.npos;
+  }
+};
+
 class Bench {
  public:
-  Bench(CudaBed& bed, bench::Report& report)
-      : bed_(bed), report_(report), pool_(std::max(1u, std::thread::hardware_concurrency())) {
+  Bench(CudaBed& bed, bench::Report& report, const Wanted& wanted)
+      : bed_(bed),
+        report_(report),
+        wanted_(wanted),
+        pool_(std::max(1u, std::thread::hardware_concurrency())) {
     context_.pool = &pool_;
     context_.isa = best_isa();
   }
@@ -159,7 +176,9 @@ class Bench {
     fmt::print("{:12}{:>15}{:>8}{:>11}{:>9}{:>9}{:>10}  bits\n", "format", "matrix", "tokens", "us", "GB/s",
                "of read", "GFLOP/s");
     for (const MatrixFormat* const format : kFormats)
-      for (const auto& [rows, columns] : kShapes) product(*format, rows, columns);
+      for (const auto& [rows, columns] : kShapes)
+        if (wanted_.has(*format) && (wanted_.most_rows == 0 || rows <= wanted_.most_rows))
+          product(*format, rows, columns);
     fmt::print("\n");
   }
 
@@ -168,7 +187,8 @@ class Bench {
                "tokens", "us", "GB/s", "of read", "GFLOP/s");
     for (const MatrixFormat* const format : kFormats) {
       for (const std::size_t experts : {4, 8})
-        for (const std::size_t tokens : {1, 8, 64}) mlp(*format, experts, tokens);
+        for (const std::size_t tokens : {1, 8, 64})
+          if (wanted_.has(*format) && wanted_.has(tokens)) mlp(*format, experts, tokens);
       bed_.clear();
     }
   }
@@ -210,6 +230,7 @@ class Bench {
     for (std::size_t i = 0; i < copies_of(bytes); ++i) copies.push_back(matrix.put(bed_));
     const std::size_t floats = kernels::activation_floats(matrix.ref());
     for (const std::size_t tokens : {1, 8, 64, 512}) {
+      if (!wanted_.has(tokens)) continue;
       if (rows > 100'000 && tokens > 8) continue;  // no prompt has so many rows of logits
       const std::vector<float> x = normal_floats(random_, tokens * columns);
       std::vector<float> arranged(tokens * floats), expected(tokens * rows);
@@ -276,6 +297,7 @@ class Bench {
 
   CudaBed& bed_;
   bench::Report& report_;
+  const Wanted wanted_;
   ThreadPool pool_;
   kernels::Context context_;
   std::mt19937_64 random_{1};
@@ -286,7 +308,15 @@ class Bench {
 }  // namespace
 
 int main(int argc, char** argv) try {
-  bench::check_options(argc, argv, {"json"});
+  bench::check_options(argc, argv, {"json", "only", "tokens", "part", "most-rows"});
+  const auto value = [&](std::string_view name) -> std::string {
+    for (int i = 1; i + 1 < argc; i += 2)
+      if (std::string_view(argv[i]).substr(2) == name) return argv[i + 1];
+    return {};
+  };
+  const std::string most_rows = value("most-rows");
+  const Wanted wanted{value("only"), value("tokens"), value("part"),
+                      most_rows.empty() ? 0 : std::stoul(most_rows)};
   bench::Report report("gpu", argc, argv);
   std::string why;
   const std::unique_ptr<CudaBed> bed = CudaBed::make(Bytes{8} << 30, why);
@@ -296,10 +326,10 @@ int main(int argc, char** argv) try {
     return 0;
   }
   fmt::print("{}\n", bed->name());
-  Bench bench(*bed, report);
+  Bench bench(*bed, report, wanted);
   bench.read_rate();
-  bench.products();
-  bench.mlps();
+  if (wanted.part != "mlps") bench.products();
+  if (wanted.part != "products") bench.mlps();
   report.write();
   if (!bench.all_same()) {
     fmt::print("some products have other bits than the host's\n");

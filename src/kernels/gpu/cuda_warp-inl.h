@@ -120,6 +120,23 @@ class CudaWarp {
     return floats;
   }
 
+  // An address of this lane's.
+  struct Place {
+    const std::byte* p;
+  };
+  static __device__ __forceinline__ Place place(const void* p, Word at) {
+    return {static_cast<const std::byte*>(p) + at};
+  }
+  static __device__ __forceinline__ void advance(Place& place, std::uint32_t bytes) { place.p += bytes; }
+  template <int N>
+  static __device__ __forceinline__ Words<N> load_words(const Place& place, int on) {
+    return load_words<N>(place.p + on, 0);
+  }
+  template <int N>
+  static __device__ __forceinline__ Floats<N> load_floats(const Place& place, int on) {
+    return load_floats<N>(reinterpret_cast<const float*>(place.p + on), 0);
+  }
+
   static __device__ __forceinline__ float fma(float a, float b, float c) { return __fmaf_rn(a, b, c); }
   static __device__ __forceinline__ float sqrt(float a) { return __fsqrt_rn(a); }
   template <class T>

@@ -172,6 +172,24 @@ class LockstepWarp {
     return floats;
   }
 
+  struct Place {
+    const std::byte* p;
+    Word at;
+  };
+  static Place place(const void* p, const Word& at) { return {static_cast<const std::byte*>(p), at}; }
+  static void advance(Place& place, std::uint32_t bytes) { place.p += bytes; }
+  template <int N>
+  static Words<N> load_words(const Place& place, int on) {
+    return load_words<N>(place.p + on, place.at);
+  }
+  template <int N>
+  static Floats<N> load_floats(const Place& place, int on) {
+    Floats<N> floats;
+    const Words<N> words = load_words<N>(place, on);
+    for (int i = 0; i < N; ++i) floats.of[i] = number(words.of[i]);
+    return floats;
+  }
+
   static Float fma(const Float& a, const Float& b, const Float& c) {
     return Float::make([&](int l) { return std::fma(a.of[l], b.of[l], c.of[l]); });
   }

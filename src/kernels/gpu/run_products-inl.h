@@ -59,6 +59,7 @@ class ProductOperands {
     const std::size_t rows = matrix.shape.rows;
     SLUICE_CHECK(y_stride >= rows || tokens <= 1,
                  std::to_string(y_stride) + ", " + std::to_string(rows) + " rows");
+    SLUICE_CHECK(y_stride <= UINT32_MAX / 16, std::to_string(y_stride));
     ProductItem item = product(matrix, x, tokens);
     item.sides[0] = side(matrix, bias);
     look_at_alignment(item);

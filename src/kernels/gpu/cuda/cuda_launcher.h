@@ -39,8 +39,17 @@ constexpr int least_blocks() {
     return 1;
 }
 
+// Warps of a block at most, of a kernel that says so.
 template <class K>
-__global__ void __launch_bounds__(32 * kBlockWarps, least_blocks<K>())
+constexpr std::uint32_t block_warps_of() {
+  if constexpr (requires { K::kBlockWarps; })
+    return K::kBlockWarps;
+  else
+    return kBlockWarps;
+}
+
+template <class K>
+__global__ void __launch_bounds__(32 * block_warps_of<K>(), least_blocks<K>())
     run_kernel(std::uint64_t warps, const __grid_constant__ typename K::Args args) {
   const std::uint64_t index = std::uint64_t{blockIdx.x} * (blockDim.x / 32) + threadIdx.x / 32;
   if (index < warps) K::run(CudaWarp(index, shared_bytes<K>()), args);
@@ -55,7 +64,7 @@ class CudaLauncher {
   template <class K>
   void launch(const device::Access& access, std::uint64_t warps, const typename K::Args& args) {
     if (warps == 0) return;
-    const std::uint32_t in_block = block_warps(warps);
+    const std::uint32_t in_block = block_warps(warps, block_warps_of<K>());
     const std::uint64_t blocks = (warps + in_block - 1) / in_block;
     const auto stream = static_cast<cudaStream_t>(access.queue().stream);
     run_kernel<K>
@@ -72,7 +81,7 @@ class CudaLauncher {
 
  private:
   // So that few warps are spread over all multiprocessors.
-  std::uint32_t block_warps(std::uint64_t warps) const;
+  std::uint32_t block_warps(std::uint64_t warps, std::uint32_t most) const;
   static void check_launch(std::string_view function);
 
   std::uint32_t multiprocessors_ = 0;

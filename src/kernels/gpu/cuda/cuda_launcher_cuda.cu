@@ -15,8 +15,8 @@ CudaLauncher::CudaLauncher(device::Memory& memory) : lists_(std::make_unique<Cud
   multiprocessors_ = static_cast<std::uint32_t>(multiprocessors);
 }
 
-std::uint32_t CudaLauncher::block_warps(std::uint64_t warps) const {
-  std::uint32_t in_block = kBlockWarps;
+std::uint32_t CudaLauncher::block_warps(std::uint64_t warps, std::uint32_t most) const {
+  std::uint32_t in_block = most;
   while (in_block > 1 && warps / in_block < 2 * multiprocessors_) in_block /= 2;
   return in_block;
 }

@@ -116,11 +116,16 @@ class ProductLaunches {
       if (load.enough(8)) return launch<Format, 2, 2, 1>(items);
       return launch<Format, 1, 2, 1>(items);
     }
+    if constexpr (Format::kWide) {
+      if (load.tokens == 2) return launch<Format, 1, 4, 2, 4, 1>(items);
+      const std::uint64_t token_tiles = ceil_div(load.tokens, 8);
+      if (load.tokens > 4 && load.enough(16, token_tiles)) return launch<Format, 1, 8, 8, 2>(items);
+      if (load.tokens > 4 && load.enough(8, token_tiles)) return launch<Format, 1, 4, 8, 2, 1>(items);
+      if (load.enough(8)) return launch<Format, 1, 4, 4, 4, 1>(items);
+      return launch<Format, 1, 2, 4, 4, 1>(items);
+    }
     if (load.tokens == 2) return launch<Format, 2, 2, 2>(items);
     if (load.tokens <= 4) return launch<Format, 2, 2, 4>(items);
-    if constexpr (Format::kWide) {
-      if (load.tokens > 8 || load.enough(16)) return launch<Format, 1, 8, 8>(items);
-    }
     launch<Format, 1, 4, 8>(items);
   }
   // Those that lie anywhere: slow, and seldom.
@@ -159,8 +164,10 @@ class ProductLaunches {
         paired |= is_paired(item.form);
       }
     }
-    // Whether `rows` a warp leave enough warps.
-    bool enough(std::uint64_t rows_a_warp) const { return rows / rows_a_warp >= kEnoughWarps; }
+    // Whether so many rows a warp leave enough warps.
+    bool enough(std::uint64_t rows_a_warp, std::uint64_t token_tiles = 1) const {
+      return rows / rows_a_warp * token_tiles >= kEnoughWarps;
+    }
   };
 
   void run_kind(ProductKind kind, ProductItems& items) {
@@ -200,10 +207,10 @@ class ProductLaunches {
     }
   }
 
-  template <class Format, int L, int R, int T>
+  template <class Format, int L, int R, int T, int kAhead = 0, int kReads = 0>
   void launch(ProductItems& items) {
-    using Kernel = ProductKernel<Format, L, R, T>;
-    launch<Kernel>(items, Kernel::Tile::tiles);
+    using Kernel = ProductKernel<Format, L, R, T, kAhead, kReads>;
+    launch<Kernel>(items, Kernel::tiles_of);
   }
 
   template <class Kernel, class Tiles>

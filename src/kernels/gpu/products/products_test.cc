@@ -100,9 +100,13 @@ TEST_P(GpuProducts, LargeMatricesTakeEachWayOfCuttingThemUp) {
     std::size_t rows, columns, tokens;
   };
   for (const MatrixFormat* const format : formats()) {
-    for (const Case& each : {Case{8500, 64, 1}, Case{4300, 96, 1}, Case{17000, 32, 8}, Case{4300, 64, 3}}) {
-      const std::size_t columns =
-          format->ragged ? each.columns : std::max<std::size_t>(each.columns, format->block.columns);
+    // Columns: so that the loop that reads ahead runs often, seldom, and not at all.
+    for (const Case& each : {Case{8500, 64, 1}, Case{4300, 96, 1}, Case{17000, 32, 8}, Case{17000, 488, 6},
+                             Case{9000, 328, 7}, Case{9000, 104, 4}, Case{4300, 64, 3}, Case{9000, 200, 2},
+                             Case{700, 200, 200}, Case{300, 520, 64}, Case{37, 1224, 20}}) {
+      const std::size_t columns = format->ragged ? each.columns
+                                                 : (each.columns + format->block.columns - 1) /
+                                                       format->block.columns * format->block.columns;
       const TestMatrix weight(random, *format, each.rows, columns, false);
       const std::vector<float> x = normal_floats(random, each.tokens * columns);
       std::vector<float> arranged(each.tokens * activation_floats(weight.ref()));

@@ -3,6 +3,8 @@
 //   kHalves                 halves of 32 columns that are read at a time, a unit
 //   kWords                  32-bit words of memory that a lane keeps for each lane of the sum in a unit
 //   Raw, load(warp, unit)   what a lane reads of a unit
+//   Cursor, cursor(warp), advance(warp, cursor, units), load(warp, cursor, unit)
+//                           the same from a unit on that moves; for products of many tokens
 //   numbers(warp, raw, h, even, odd)          columns 32h + 2l and 32h + 2l + 1 of the unit, for its lanes l
 //   last_numbers(warp, half, even, odd)       the same of a half that is cut short, or beyond all columns;
 //                                             what is not there is 0
@@ -25,6 +27,7 @@ class WordRow {
   static constexpr std::uint32_t kBytes = kType == DType::kF32 ? 4 : 2;
   static constexpr int kHalves = 1, kWords = kBytes / 2;
   using Raw = typename Warp::template Words<L * kWords>;
+  using Cursor = typename Warp::Place;
 
   // Row `first` + `on` of the side.
   SLUICE_GPU WordRow(const Warp&, const ProductItem& item, const ProductSide& side, std::uint64_t first,
@@ -36,6 +39,13 @@ class WordRow {
 
   SLUICE_GPU Raw load(const Warp& warp, std::uint32_t unit) const {
     return warp.template load_words<L * kWords>(base_ + std::size_t{unit} * 32 * kBytes, at_);
+  }
+  SLUICE_GPU Cursor cursor(const Warp& warp) const { return warp.place(base_, at_); }
+  static SLUICE_GPU void advance(const Warp& warp, Cursor& cursor, std::uint32_t units) {
+    warp.advance(cursor, units * 32 * kBytes);
+  }
+  static SLUICE_GPU Raw load(const Warp& warp, const Cursor& cursor, int unit) {
+    return warp.template load_words<L * kWords>(cursor, unit * 32 * static_cast<int>(kBytes));
   }
   SLUICE_GPU void numbers(const Warp& warp, const Raw& raw, int, Float (&even)[L], Float (&odd)[L]) const {
     SLUICE_GPU_UNROLL
