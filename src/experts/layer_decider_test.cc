@@ -276,7 +276,8 @@ class Plain {
     const EventOutcome& outcome = residency.on_event(ids, means, count, demand,
                                                      {.layer = scores.layer,
                                                       .step = prompt ? StepKind::kPrompt : StepKind::kDecode,
-                                                      .layer_tokens = of_layer});
+                                                      .layer_tokens = of_layer,
+                                                      .tokens = static_cast<std::uint32_t>(scores.tokens)});
     if (p_.constraint && !prompt) p_.constraint->on_event(outcome);
     decided.outcome = decided.fetch = text_of(outcome);
     decided.fetch_tokens = decided.tokens;
