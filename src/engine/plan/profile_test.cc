@@ -149,9 +149,19 @@ TEST(Profile, ADeviceThatIsWrongIsOneErrorThatNamesTheField) {
   EXPECT_THAT(with("/device/run/2/tokens", 4), HasSubstr("ascending"));
   EXPECT_THAT(with("/device/link/busy/bytes_per_s", 0), HasSubstr("bytes_per_s"));
   EXPECT_THAT(with("/device/link/idle/latency_s", -1), HasSubstr("latency_s"));
-  EXPECT_THAT(with("/device/run", Json::array()), HasSubstr("at least one"));
+  EXPECT_THAT(with("/device/host", Json::array()), HasSubstr("at least one"));
   EXPECT_THAT(with("/device/view", "bits"), HasSubstr("words, packed"));
   EXPECT_THAT(with("/device/link/duplex", "both"), HasSubstr("full or half"));
+}
+
+TEST(Profile, ADeviceWithoutKernelsForTheExpertsHasNoTimesOfThem) {
+  Profile profile = example();
+  profile.device = example_device();
+  EXPECT_TRUE(profile.device->computes_experts());
+  profile.device->run.clear();
+  const Profile back = profile_from_json(to_json(profile), "p.json");
+  EXPECT_EQ(back.device, profile.device);
+  EXPECT_FALSE(back.device->computes_experts());
 }
 
 TEST(TimesOfTokens, NoiseIsMadeMonotone) {

@@ -130,6 +130,8 @@ TEST(HybridMachine, AProfileWithADeviceIsOne) {
   EXPECT_EQ(machine.buffers, 2u);
   EXPECT_EQ(machine.costs.run.of(4), 3e-3);
   EXPECT_EQ(to_json(machine).at("cpu").at("measured_s").size(), 2u);
+  profile.device->run.clear();  // its device has no kernels for the experts
+  EXPECT_THROW(hybrid_machine_of(profile, "none.json"), Error);
   profile.device.reset();
   write_file_atomically(path, engine::to_json(profile).dump());
   EXPECT_THROW(find_hybrid_machine(path), Error);
