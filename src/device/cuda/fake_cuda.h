@@ -290,9 +290,9 @@ class FakeCuda final : public CudaApi {
       SLUICE_CHECK(is_ours(way == CudaWay::kToDevice ? to : from, bytes), "a copy leaves the GPU's memory");
       most_copies_ = std::max(most_copies_, ++copies_);
     }
-    push_work(queue, [this, to, from, bytes] {
-      if (is_alive()) std::memcpy(to, from, bytes);
-      const std::lock_guard lock(mutex_);
+    // With the lock: once a call has said that the GPU is dead, nothing moves any more.
+    push(queue, [this, to, from, bytes] {
+      if (dead_ == 0) std::memcpy(to, from, bytes);
       --copies_;
     });
     return 0;
@@ -345,16 +345,9 @@ class FakeCuda final : public CudaApi {
       return first >= begin && first + bytes <= begin + block.second.second;
     });
   }
-  bool is_alive() const {
-    const std::lock_guard lock(mutex_);
-    return dead_ == 0;
-  }
-  void push_work(CudaQueue queue, std::function<void()> job) {
-    static_cast<FakeQueue*>(queue)->push(std::move(job));
-  }
   // A job that changes what others wait for.
   void push(CudaQueue queue, std::function<void()> job) {
-    push_work(queue, [this, job = std::move(job)] {
+    static_cast<FakeQueue*>(queue)->push([this, job = std::move(job)] {
       const std::lock_guard lock(mutex_);
       job();
       changed_.notify_all();
