@@ -1,6 +1,6 @@
 // Measures products of a CUDA device in the host's order of sums beside the rate at which it reads its
-// memory; checks the bits of each. --only FORMAT, --tokens 1,8, --part products|mlps and --most-rows N measure
-// less.
+// memory; checks the bits of each. --only FORMAT, --tokens 1,8, --part products|mlps and --most-rows N
+// measure less.
 #include <fmt/format.h>
 
 #include <algorithm>

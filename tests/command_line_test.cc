@@ -775,10 +775,10 @@ TEST(CommandLine, ErrorsSayWhatWasExpectedAndFoundAndWhatToDo) {
        "--max-loss: what a loss costs is measured for packed stores, which keep it; expected a NAME.sluice "
        "store, found " +
            kModel + "; leave --max-loss out: this model loses nothing; or pack it"},
-      {"run " + kModel + " -p a --device cuda",
-       "--device: no such device can compute; expected none, emulated or emulated:KEY=VALUE,…, found "
-       "\"cuda\"; "
-       "write for example emulated:link=2GB/s,latency=20us, or none for the host alone"},
+      {"run " + kModel + " -p a --device vulkan",
+       "--device: no such device can compute; expected auto, none, cuda, cuda:N, emulated or "
+       "emulated:KEY=VALUE,…, found \"vulkan\"; "
+       "write for example cuda, emulated:link=2GB/s,latency=20us, or none for the host alone"},
       {"run " + kModel + " -p a --preset slicemoe",
        "--preset: this preset is for models in slices; expected a store of family sliced, found slicemoe, "
        "and " +

@@ -121,7 +121,7 @@ TEST_F(ThreeTiers, RefuseWhatCannotBe) {
     EXPECT_NE(outcome.err.find(why), std::string::npos) << command << "\n" << outcome.err;
   };
   const std::string request = "run " + kModel + " -p Once -n 2";
-  refused(request + " --tiers exclusive", "--device emulated");
+  refused(request + " --tiers exclusive", "--device cuda or emulated");
   refused(request + " --tiers inclusive", "there is no device");
   refused(request + kDevice + " --tiers both", "inclusive or exclusive");
   refused(request + kExclusive + " --cache static", "can take in nothing that leaves a device");

@@ -92,6 +92,8 @@ TEST(Compare, SetsBothClocksBesideEachOther) {
   Comparison comparison{.contenders = {on_device("slow", {{4, 3}, {5, 4}, {4, 4}}),
                                        on_device("fast", {{2, 2}, {1, 1}, {2, 1}})}};
   comparison.device = "emulated:link=1GB/s";
+  comparison.device_kind = "emulated";
+  comparison.device_is_played = true;
   comparison.dilation = 4;
   const Json json = to_json(comparison);
   EXPECT_EQ(json.at("device").at("same_ranking"), true);

@@ -52,7 +52,7 @@ class DeviceSpec {
   std::variant<EmulatedSpec, CudaSpec> spec_;
 };
 
-// What `--device` says of a run: none, whatever is there, or a certain one.
+// What a user says of the device of a run: none, whatever is there, or a certain one.
 inline constexpr std::string_view kNoDevice = "none", kAnyDevice = "auto";
 
 // "emulated" or "emulated:KEY=VALUE,…" (emulated_spec.h), "cuda", "cuda:1", or, as to_text() writes it,

@@ -130,8 +130,8 @@ class RuntimeApi final : public CudaApi {
   CudaCode put(CudaMark mark, CudaQueue queue) override {
     return cudaEventRecord(event_of(mark), stream_of(queue));
   }
-  // Who sleeps is woken 50 µs late or more on a virtual machine, as long as a layer's experts take. So what ends
-  // soon is looked at first, for as long as one such sleep costs.
+  // Who sleeps is woken 50 µs late or more on a virtual machine, as long as a layer's experts take. So what
+  // ends soon is looked at first, for as long as one such sleep costs.
   CudaCode await(CudaMark mark) override {
     const auto end = std::chrono::steady_clock::now() + kLook;
     do {

@@ -19,11 +19,11 @@ struct CudaOptions {
   // What Device::memory() has, taken at once. What the context and the kernels' code take comes on top
   // (CudaFacts::context).
   Bytes memory = 0;
-  std::optional<double> link_bytes_per_s = {};  // each way, at the most (--link); none: as fast as it goes
+  std::optional<double> link_bytes_per_s = {};  // each way, at the most; none: as fast as it goes
   // Its buffers that cross the link are page-locked as long as the device exists (page_lock.h); null: none.
   // Must outlive the device.
   Accountant* host = nullptr;
-  // For tests: the calls, the clock of --link, and LinkOptions::fault.
+  // For tests: the calls, the clock that paces a limited link, and LinkOptions::fault.
   CudaApi* api = nullptr;  // null: cuda_api()
   Clock* clock = nullptr;  // null: the machine's
   std::function<Fault(std::uint64_t copy, Bytes moved)> fault = {};

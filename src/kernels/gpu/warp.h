@@ -25,7 +25,7 @@
 //                                 multiple of as many bytes (16 at most); what is masked out is 0
 //   load_floats<N>(p, at)         N = 1, 2, 4 Floats from p + at floats, as aligned; neither these nor the
 //                                 words before are written while the kernel runs
-//   place(p, at)                  a Place: p + at bytes; advance(place, bytes) moves it, the same for all lanes
+//   place(p, at)                  a Place: p + at bytes; advance(place, bytes) moves it, alike in all lanes
 //   load_words<N>(place, on), load_floats<N>(place, on)       as above, `on` bytes from there
 //   fma(a, b, c) sqrt(a)          rounded once; + − · / on Float are, too, and never fused
 //   select(mask, a, b), min, max  max(a, b) is a > b ? a : b, as lanes/vec-inl.h says

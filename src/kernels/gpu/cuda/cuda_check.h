@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/setting.h"
 
 namespace sluice::kernels::gpu {
 
@@ -15,7 +16,7 @@ inline void check_cuda(cudaError_t result, std::string_view call) {
   static_cast<void>(cudaGetLastError());
   throw Error(ErrorKind::kIo, "CUDA: " + std::string(call) + " failed")
       .found(cudaGetErrorString(result))
-      .fix("see the messages of the driver (dmesg), or use --device none");
+      .fix("see the messages of the driver (dmesg), or give " + Setting::kDevice + " none");
 }
 
 }  // namespace sluice::kernels::gpu

@@ -24,8 +24,8 @@ struct ProductTile {
   }
 };
 
-// Where the warps of a kernel of many tokens work: twelve that follow each other, a block of the GPU, have four
-// tiles of outputs by three of tokens.
+// Where the warps of a kernel of many tokens work: twelve that follow each other, a block of the GPU, have
+// four tiles of outputs by three of tokens.
 template <std::uint32_t kRowTiles, std::uint32_t kTokenTiles>
 struct BlockTiles {
   std::uint32_t rows, tokens;  // tiles
@@ -81,8 +81,8 @@ SLUICE_GPU void put_end(const Warp& warp, const ProductItem& item, std::uint32_t
   }
 }
 
-// kAhead > 0: for many tokens; as many units of the rows are read ahead of those that are used, and with kReads a
-// half of the activations.
+// kAhead > 0: for many tokens; as many units of the rows are read ahead of those that are used, and with
+// kReads a half of the activations.
 template <class Format, int L, int R, int T, int kAhead = 0, int kReads = 0>
 struct ProductKernel {
   static_assert(R == 1 || R % 2 == 0);
@@ -164,8 +164,8 @@ struct ProductKernel {
       }
     }
 
-    // Sums are numbered ((r/2)·T + t)·2 + r%2. With each step of the tree (sums-inl.h) a lane keeps half of them,
-    // so that each has a few of the outputs at the end, those of both sides together.
+    // Sums are numbered ((r/2)·T + t)·2 + r%2. With each step of the tree (sums-inl.h) a lane keeps half of
+    // them, so that each has a few of the outputs at the end, those of both sides together.
     SLUICE_GPU void put_all() {
       constexpr int kAll = R * T;
       static_assert(R % 2 == 0 && L == 1);
@@ -315,8 +315,8 @@ struct ProductKernel {
       for (int t = 0; t < T; ++t) warp_.advance(ahead.x[t], units * Row::kHalves * 128);
     }
 
-    // Adds some units, which begin `on` halves from the place in x. kReads: `now` are the activations of the first
-    // half; becomes those of the half behind the last one.
+    // Adds some units, which begin `on` halves from the place in x. kReads: `now` are the activations of the
+    // first half; becomes those of the half behind the last one.
     SLUICE_GPU void add_step(const Row (&rows)[R], Ahead& ahead, const Units& units, Half& now, int on) {
       SLUICE_GPU_UNROLL
       for (int h = 0; h < kStep; ++h) {
