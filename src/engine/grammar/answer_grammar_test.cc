@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "engine/grammar/answer_guide.h"
 #include "engine/grammar/schema_testing.h"
+#include "engine/grammar/schema_validator_testing.h"
 #include "tokenizer/chat/calls/answer_parser.h"
 
 namespace sluice::engine {

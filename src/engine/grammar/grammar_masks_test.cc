@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "engine/grammar/answer_guide.h"
 #include "engine/grammar/schema_testing.h"
+#include "engine/grammar/schema_validator_testing.h"
 
 namespace sluice::engine {
 namespace {

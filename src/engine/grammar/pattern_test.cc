@@ -4,7 +4,9 @@
 
 #include <regex>
 
+#include "engine/grammar/random_schema_testing.h"
 #include "engine/grammar/schema_testing.h"
+#include "engine/grammar/schema_validator_testing.h"
 
 namespace sluice::engine {
 namespace {

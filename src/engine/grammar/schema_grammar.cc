@@ -4,15 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <limits>
-#include <optional>
 #include <utility>
 
 #include "base/error.h"
 #include "engine/grammar/code_points.h"
 #include "engine/grammar/grammar_machine.h"
-#include "engine/grammar/pattern.h"
 #include "engine/grammar/schema_merge.h"
 #include "engine/grammar/schema_text.h"
 
@@ -23,29 +19,6 @@ using Kind = SchemaValue::Kind;
 
 constexpr std::size_t kMostSchemas = 10'000;  // compiled, those that references repeat included
 
-constexpr std::array<std::string_view, 23> kActing = {"type",
-                                                      "properties",
-                                                      "required",
-                                                      "additionalProperties",
-                                                      "items",
-                                                      "prefixItems",
-                                                      "minItems",
-                                                      "maxItems",
-                                                      "enum",
-                                                      "const",
-                                                      "anyOf",
-                                                      "oneOf",
-                                                      "allOf",
-                                                      "$ref",
-                                                      "nullable",
-                                                      "minLength",
-                                                      "maxLength",
-                                                      "pattern",
-                                                      "minimum",
-                                                      "maximum",
-                                                      "format",
-                                                      "exclusiveMinimum",
-                                                      "exclusiveMaximum"};
 // A text that ignores them is no grammar of the schema, but clients may check them.
 constexpr std::array<std::string_view, 4> kChecks = {"multipleOf", "uniqueItems", "minProperties",
                                                      "maxProperties"};
@@ -69,19 +42,6 @@ constexpr std::array<std::string_view, 19> kForms = {"not",
                                                      "$recursiveRef",
                                                      "$dynamicAnchor",
                                                      "$vocabulary"};
-
-constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kFormats = {{
-    {"date",
-     "^[1-9]\\d{3}-(02-(0[1-9]|1\\d|2[0-8])|(0[469]|11)-(0[1-9]|[12]\\d|30)|(0[13578]|1[02])-(0[1-9]|[12]\\d|"
-     "3[01]"
-     "))$"},
-    {"time", "^([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(\\.\\d{1,6})?(Z|[+-]([01]\\d|2[0-3]):[0-5]\\d)$"},
-    {"date-time",
-     "^[1-9]\\d{3}-(02-(0[1-9]|1\\d|2[0-8])|(0[469]|11)-(0[1-9]|[12]\\d|30)|(0[13578]|1[02])-(0[1-9]|[12]\\d|"
-     "3[01]"
-     "))T([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(\\.\\d{1,6})?(Z|[+-]([01]\\d|2[0-3]):[0-5]\\d)$"},
-    {"uuid", "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"},
-}};
 
 template <std::size_t n>
 bool is_one_of(const std::array<std::string_view, n>& all, std::string_view word) {
@@ -374,260 +334,6 @@ GrammarPart SchemaGrammar::typed(const SchemaValue& schema, const std::string& p
   if ((types & kArray) != 0) parts.push_back(array_part(schema, path));
   if ((types & kObject) != 0) parts.push_back(object_part(schema, path));
   return parts.size() == 1 ? parts.front() : builder_.one_of(parts);
-}
-
-GrammarPart SchemaGrammar::integer_part(const SchemaValue& schema) {
-  std::optional<std::int64_t> low, high;
-  // Exclusive bounds stand as numbers, or, in older schemas, as booleans beside the bound.
-  const auto bound = [&](const char* inclusive, const char* exclusive, int sign,
-                         std::optional<std::int64_t>& to) {
-    const SchemaValue* const beside = schema.find(exclusive);
-    for (const char* keyword : {inclusive, exclusive}) {
-      const SchemaValue* const value = schema.find(keyword);
-      if (value == nullptr || !value->is_number()) continue;
-      const bool excluded =
-          keyword == exclusive || (beside != nullptr && beside->is(Kind::kBoolean) && beside->boolean);
-      std::int64_t edge = value->integer;
-      bool whole = true;
-      if (value->is(Kind::kReal)) {
-        const double rounded = sign > 0 ? std::ceil(value->real) : std::floor(value->real);
-        whole = rounded == value->real;
-        edge = static_cast<std::int64_t>(std::clamp(rounded, -9.2e18, 9.2e18));
-      }
-      if (excluded && whole) edge += sign;
-      if (!to || (sign > 0 ? edge > *to : edge < *to)) to = edge;
-    }
-  };
-  bound("minimum", "exclusiveMinimum", 1, low);
-  bound("maximum", "exclusiveMaximum", -1, high);
-  return low || high ? parts_.integers(low, high) : builder_.call(parts_.integer());
-}
-
-std::uint32_t SchemaGrammar::count_of(const SchemaValue& schema, std::string_view keyword,
-                                      std::uint32_t otherwise, const std::string& path) const {
-  const SchemaValue* const value = schema.find(keyword);
-  if (value == nullptr) return otherwise;
-  const bool whole =
-      value->is(Kind::kInteger) || (value->is(Kind::kReal) && std::floor(value->real) == value->real);
-  const double number = value->is(Kind::kInteger) ? static_cast<double>(value->integer) : value->real;
-  if (!whole || number < 0)
-    fail(path + '.' + std::string(keyword), "a whole number, 0 or more", schema_text(*value));
-  return static_cast<std::uint32_t>(std::min(number, static_cast<double>(GrammarLoop::kNoLimit)));
-}
-
-GrammarPart SchemaGrammar::string_part(const SchemaValue& schema, const std::string& path) {
-  const SchemaValue* const pattern = schema.find("pattern");
-  const SchemaValue* const format = schema.find("format");
-  const std::uint32_t min = count_of(schema, "minLength", 0, path);
-  const std::uint32_t max = count_of(schema, "maxLength", GrammarLoop::kNoLimit, path);
-  std::optional<std::string> expression;
-  if (pattern != nullptr) expression = pattern->text;
-  if (const auto* known = format == nullptr
-                              ? kFormats.end()
-                              : std::ranges::find(kFormats, std::string_view(format->text),
-                                                  &std::pair<std::string_view, std::string_view>::first);
-      known != kFormats.end()) {
-    if (expression)
-      leave_out("format", path);
-    else
-      expression = known->second;
-  }
-  if (expression) {
-    for (const char* bound : {"minLength", "maxLength"})
-      if (schema.find(bound) != nullptr) leave_out(bound, path);
-    builder_.at(path + (pattern != nullptr ? ".pattern" : ".format"));
-    const GrammarPart content = pattern_part(builder_, *expression);
-    builder_.at(path);
-    return builder_.in_order({builder_.text("\""), content, builder_.text("\"")});
-  }
-  if (min == 0 && max == GrammarLoop::kNoLimit) return builder_.call(parts_.string());
-  if (min > max) return builder_.never();
-  return builder_.in_order(
-      {builder_.text("\""), builder_.counted(parts_.character(), min, max), builder_.text("\"")});
-}
-
-GrammarPart SchemaGrammar::array_part(const SchemaValue& schema, const std::string& path) {
-  const std::uint32_t min = count_of(schema, "minItems", 0, path);
-  const std::uint32_t max = count_of(schema, "maxItems", GrammarLoop::kNoLimit, path);
-  std::vector<SchemaValue> prefix;
-  SchemaValue rest = SchemaValue::of(true);
-  std::string prefix_name = "prefixItems";
-  if (const SchemaValue* list = schema.find("prefixItems")) prefix = list->elements;
-  if (const SchemaValue* items = schema.find("items")) {
-    if (items->is(Kind::kArray)) {  // as older schemas write it
-      prefix = items->elements;
-      prefix_name = "items";
-    } else {
-      rest = *items;
-    }
-  }
-  const GrammarPart whole = builder_.never();
-  const GrammarPart open = parts_.opening('['), empty = builder_.text("]"), closed = parts_.closing(']');
-  builder_.join(whole.begin, open.begin);
-  builder_.join(empty.end, whole.end);
-  builder_.join(closed.end, whole.end);
-  if (min > max) return whole;
-  GrammarState at = open.end;  // so many elements are written
-  std::uint32_t written = 0;
-  const auto may_close = [&] {
-    if (written >= min) builder_.join(at, written == 0 ? empty.begin : closed.begin);
-  };
-  const auto add = [&](GrammarRule rule) {
-    const GrammarPart element = builder_.call(rule);
-    if (written > 0) {
-      const GrammarPart comma = parts_.between(',');
-      builder_.join(at, comma.begin);
-      at = comma.end;
-    }
-    builder_.join(at, element.begin);
-    at = element.end;
-    ++written;
-  };
-  may_close();
-  for (std::size_t i = 0; i < prefix.size() && written < max; ++i) {
-    add(rule_of(prefix[i], fmt::format("{}.{}[{}]", path, prefix_name, i)));
-    may_close();
-  }
-  if (written >= max || (rest.is(Kind::kBoolean) && !rest.boolean)) return whole;
-  const GrammarRule item = rule_of(rest, path + ".items");
-  if (written == 0) {
-    add(item);
-    may_close();
-  }
-  if (written >= max) return whole;
-  const GrammarPart more = builder_.in_order({parts_.between(','), builder_.call(item)});
-  const std::uint32_t left_min = min - std::min(min, written);
-  const std::uint32_t left_max = max == GrammarLoop::kNoLimit ? max : max - written;
-  const GrammarPart rest_part = left_min == 0 && left_max == GrammarLoop::kNoLimit
-                                    ? builder_.repeated(more)
-                                    : builder_.counted(builder_.rule_of(more), left_min, left_max);
-  builder_.join(at, rest_part.begin);
-  builder_.join(rest_part.end, closed.begin);
-  return whole;
-}
-
-// A key that is none of these names: it has no escapes, which could spell one of them differently.
-GrammarPart SchemaGrammar::other_key(const std::vector<std::string>& names) {
-  if (names.empty()) return builder_.call(parts_.string());
-  const GrammarPart whole = builder_.never();
-  const GrammarPart open = builder_.text("\"");
-  builder_.join(whole.begin, open.begin);
-  const GrammarPart free = builder_.repeated(string_character(builder_, plain_characters()));
-  const GrammarPart close = builder_.text("\"");
-  builder_.join(free.end, close.begin);
-  builder_.join(close.end, whole.end);
-  struct Branch {
-    std::map<std::uint32_t, std::size_t> next;  // among the branches
-    bool ends = false;
-  };
-  std::vector<Branch> branches(1);
-  for (const std::string& name : names) {
-    std::size_t at = 0;
-    const std::vector<std::uint32_t> codes = code_points(name).value_or(std::vector<std::uint32_t>{});
-    for (const std::uint32_t code : codes) {
-      const auto known = branches[at].next.find(code);
-      if (known != branches[at].next.end()) {
-        at = known->second;
-        continue;
-      }
-      branches[at].next[code] = branches.size();
-      at = branches.size();
-      branches.emplace_back();
-    }
-    branches[at].ends = true;
-  }
-  std::vector<GrammarState> states;
-  for (std::size_t i = 0; i < branches.size(); ++i) states.push_back(builder_.add_state());
-  builder_.join(open.end, states[0]);
-  for (std::size_t i = 0; i < branches.size(); ++i) {
-    CodeRanges named;
-    for (const auto& [code, to] : branches[i].next) {
-      named.push_back({code, code});
-      if (without({{code, code}}, plain_characters()).empty()) {
-        const GrammarPart one = string_character(builder_, {{code, code}});
-        builder_.join(states[i], one.begin);
-        builder_.join(one.end, states[to]);
-      }
-    }
-    const GrammarPart other = string_character(builder_, without(plain_characters(), named));
-    builder_.join(states[i], other.begin);
-    builder_.join(other.end, free.begin);
-    if (!branches[i].ends) builder_.join(states[i], close.begin);
-  }
-  return whole;
-}
-
-GrammarPart SchemaGrammar::object_part(const SchemaValue& schema, const std::string& path) {
-  struct Property {
-    std::string name;
-    GrammarRule rule;
-    bool required;
-  };
-  const SchemaValue* const properties = schema.find("properties");
-  const SchemaValue* const required = schema.find("required");
-  const SchemaValue* const additional = schema.find("additionalProperties");
-  const SchemaValue rest = additional == nullptr ? SchemaValue::of(true) : *additional;
-  if (properties == nullptr && required == nullptr && rest.is(Kind::kBoolean) && rest.boolean)
-    return builder_.call(parts_.object());
-  const auto is_required = [&](const std::string& name) {
-    return required != nullptr &&
-           std::ranges::any_of(required->elements, [&](const SchemaValue& one) { return one.text == name; });
-  };
-  const bool more = !rest.is(Kind::kBoolean) || rest.boolean;
-  std::vector<Property> all;
-  std::vector<std::string> names;
-  if (properties != nullptr)
-    for (const auto& [name, one] : properties->members)
-      all.push_back({name, rule_of(one, path + ".properties." + name), is_required(name)});
-  if (required != nullptr)
-    for (const SchemaValue& name : required->elements)
-      if (std::ranges::find(all, name.text, &Property::name) == all.end())
-        all.push_back({name.text, rule_of(rest, path + ".additionalProperties"), true});
-  for (const Property& property : all) names.push_back(property.name);
-  builder_.at(path);
-
-  const GrammarPart whole = builder_.never();
-  const GrammarPart open = parts_.opening('{'), empty = builder_.text("}"), closed = parts_.closing('}');
-  builder_.join(whole.begin, open.begin);
-  builder_.join(empty.end, whole.end);
-  builder_.join(closed.end, whole.end);
-  // Before each property: nothing is written yet; something is; and a comma stands behind that.
-  GrammarState none = open.end, some = builder_.add_state(), next = builder_.add_state();
-  const auto add_comma = [&] {
-    const GrammarPart comma = parts_.between(',');
-    builder_.join(some, comma.begin);
-    builder_.join(comma.end, next);
-  };
-  for (const Property& property : all) {
-    const GrammarPart member = builder_.in_order(
-        {builder_.text(json_string(property.name)), parts_.between(':'), builder_.call(property.rule)});
-    const GrammarState then_none = builder_.add_state(), then_some = builder_.add_state(),
-                       then_next = builder_.add_state();
-    add_comma();
-    builder_.join(none, member.begin);
-    builder_.join(next, member.begin);
-    builder_.join(member.end, then_some);
-    if (!property.required) {
-      builder_.join(none, then_none);
-      builder_.join(some, then_some);
-      builder_.join(next, then_next);
-    }
-    none = then_none;
-    some = then_some;
-    next = then_next;
-  }
-  builder_.join(none, empty.begin);
-  builder_.join(some, closed.begin);
-  if (more) {
-    const GrammarRule value = rule_of(rest, path + ".additionalProperties");
-    const GrammarPart member =
-        builder_.in_order({other_key(names), parts_.between(':'), builder_.call(value)});
-    add_comma();
-    builder_.join(none, member.begin);
-    builder_.join(next, member.begin);
-    builder_.join(member.end, some);
-  }
-  return whole;
 }
 
 }  // namespace sluice::engine

@@ -47,6 +47,12 @@ class SchemaGrammar {
     kAll = 127
   };
 
+  struct Property {
+    std::string name;
+    GrammarRule rule;
+    bool required;
+  };
+
   GrammarPart part_of(const SchemaValue& schema, const std::string& path);
   GrammarPart typed(const SchemaValue& schema, const std::string& path);
   GrammarPart alternatives(const SchemaValue& schema, const std::string& keyword, const std::string& path);
@@ -56,6 +62,8 @@ class SchemaGrammar {
   GrammarPart integer_part(const SchemaValue& schema);
   GrammarPart array_part(const SchemaValue& schema, const std::string& path);
   GrammarPart object_part(const SchemaValue& schema, const std::string& path);
+  std::vector<Property> properties_of(const SchemaValue& schema, const SchemaValue& rest,
+                                      const std::string& path);
   GrammarPart other_key(const std::vector<std::string>& names);
   GrammarRule reference(const std::string& target, const std::string& path);
   const SchemaValue& target_of(const SchemaValue& reference, const std::string& path) const;

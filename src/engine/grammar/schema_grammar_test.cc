@@ -6,7 +6,9 @@
 #include <optional>
 
 #include "base/error.h"
+#include "engine/grammar/random_value_testing.h"
 #include "engine/grammar/schema_testing.h"
+#include "engine/grammar/schema_validator_testing.h"
 
 namespace sluice::engine {
 namespace {
