@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs every fuzz target for a while. New inputs grow in build/fuzz/corpus; an input that fails is kept in
-# build/fuzz/failures, and belongs into tests/fuzz/corpus/NAME once the defect is mended.
+# build/fuzz/failures, and belongs into tests/fuzz/corpus once the defect is mended (tools/fuzz_corpus.py add).
 #   tools/fuzz.sh SECONDS [NAME...]      per target; default: all targets
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -17,8 +17,10 @@ failed=()
 for name in "${names[@]}"; do
   grown=build/fuzz/corpus/$name
   mkdir -p "$grown"
-  seeds=()
-  [[ -d tests/fuzz/corpus/$name ]] && seeds=("tests/fuzz/corpus/$name")
+  seeds=("build/fuzz/seeds/$name")
+  rm -rf "${seeds[0]}"
+  tools/fuzz_corpus.py unpack "$name" "${seeds[0]}"
+  [[ -d tests/fuzz/corpus/$name ]] && seeds+=("tests/fuzz/corpus/$name")
   echo "== $name, $seconds s"
   "$programs/fuzz_$name" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=4096 -print_final_stats=1 -verbosity=1 \
     -artifact_prefix="build/fuzz/failures/$name-" "$grown" "${seeds[@]}" >"build/fuzz/$name.log" 2>&1 || failed+=("$name")

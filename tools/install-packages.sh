@@ -11,7 +11,7 @@ packages_of() {
     bench) echo python3 ;;
     test) echo libgtest-dev libgmock-dev libsentencepiece-dev python3 zstd ;;  # python3, zstd: the second decoder
     cross) echo g++-aarch64-linux-gnu qemu-user ;;  # libraries: tools/arm64-sysroot.sh
-    fuzz) echo clang-16 libclang-rt-16-dev llvm-16 ;;  # llvm-16: symbols in reports
+    fuzz) echo clang-16 libclang-rt-16-dev llvm-16 python3 ;;  # llvm-16: symbols in reports
     format) echo clang-format ;;
     lint) echo clang-tidy-16 ;;
     *) echo "$0: unknown group '$1'; there are: build bench test cross fuzz format lint" >&2; return 2 ;;

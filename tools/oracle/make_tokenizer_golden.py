@@ -88,8 +88,15 @@ def all_texts():
     return TEXTS + list(long_texts())
 
 
-def zstd_text(path):
-    return zstandard.ZstdDecompressor().stream_reader(io.BytesIO(path.read_bytes())).read()
+def zstd_text(path, like=b""):
+    """The unpacked file; `like` is the file that it was packed as a difference from."""
+    prefix = zstandard.ZstdCompressionDict(like, dict_type=zstandard.DICT_TYPE_RAWCONTENT) if like else None
+    return zstandard.ZstdDecompressor(dict_data=prefix).stream_reader(io.BytesIO(path.read_bytes())).read()
+
+
+def mistral_model(version):
+    path = DATA / f"mistral.tokenizer.model.{version}.zst"
+    return zstd_text(path, b"" if version == "v3" else mistral_model("v3"))
 
 
 def write(name, value):
@@ -460,7 +467,7 @@ def main():
         golden_hf(name, Tokenizer.from_str(zstd_text(DATA / f"{name}.tokenizer.json.zst").decode()), f"tests/data/tokenizers/{name}.tokenizer.json.zst")
     golden_hf("qwen2_vocab_merges", qwen2_from_qwen3(), "vocab.json and merges.txt made from tests/data/tokenizers/qwen3.tokenizer.json.zst")
     for version in ("v1", "v2", "v3"):
-        golden_sp(f"mistral_{version}", zstd_text(DATA / f"mistral.tokenizer.model.{version}.zst"), f"tests/data/tokenizers/mistral.tokenizer.model.{version}.zst")
+        golden_sp(f"mistral_{version}", mistral_model(version), f"tests/data/tokenizers/mistral.tokenizer.model.{version}.zst")
     for name in ("sp_collapse", "sp_plain", "sp_unused"):
         golden_sp(name, (SYNTHETIC / f"{name}.model").read_bytes(), f"tests/data/tokenizers/synthetic/{name}.model")
 
