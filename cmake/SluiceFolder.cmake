@@ -2,8 +2,10 @@
 #   x.cc            compiled for the baseline
 #   x_avx2.cc …     compiled with that instruction set (see SLUICE_ISA_FLAGS_*); x_neon.cc only where ARM is at home
 #   x_cuda.cc/.cu   only with SLUICE_CUDA; the x_none.cc beside it only without
+#   x_lockstep.cc   code of GPUs compiled for the CPU: for tests alone, in the library sluice_lockstep
 #   x_test.cc       goes to the test program test_NAME (one program per folder)
 #   x_bench.cc, x_fuzz.cc  belong to bench/ and tests/fuzz
+# WHOLE_SUITES are suites of tests that run in one process each (sluice_discover_tests).
 # RARE says that its code runs seldom, or waits for others: it is optimised less (sluice_optimise_less).
 # A new file needs no line anywhere; a test cannot be forgotten.
 add_library(sluice_options INTERFACE)
@@ -77,11 +79,11 @@ function(sluice_optimise_less target)
 endfunction()
 
 function(sluice_folder name)
-  cmake_parse_arguments(ARG "RARE" "" "DEPS;LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "RARE" "" "DEPS;LIBS;WHOLE_SUITES" ${ARGN})
   set(dir ${PROJECT_SOURCE_DIR}/src/${name})
   file(GLOB_RECURSE all CONFIGURE_DEPENDS ${dir}/*.cc ${dir}/*.cu)
   set(sources ${all})
-  list(FILTER sources EXCLUDE REGEX "_(test|bench|fuzz)\\.cc$")
+  list(FILTER sources EXCLUDE REGEX "_(test|bench|fuzz|lockstep)\\.cc$")
   sluice_choose_device_files(sources)
   set(tests ${all})
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
@@ -119,7 +121,6 @@ function(sluice_folder name)
     add_executable(test_${name} ${tests})
     target_link_libraries(test_${name} PRIVATE sluice_${name} sluice_test_options)
     sluice_precompile(test_${name} TEST)
-    gtest_discover_tests(test_${name} TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60
-                         PROPERTIES TIMEOUT 600 LABELS ${name})
+    sluice_discover_tests(test_${name} ${name}. ${name} 600 ${ARG_WHOLE_SUITES})
   endif()
 endfunction()
