@@ -113,6 +113,7 @@ TEST_F(CalibrateResidual, RefusesWhatCannotBe) {
   expect_refused(request + kModel + "/config.json", "not a sidecar");
   expect_refused(request + file("nothing.bin"), "nothing.bin");
   expect_refused(request + measured() + " --prefetch raw", "no effect");
+  expect_refused(request + file("missing") + " --prefetch raw", "no effect");  // the file is not even opened
   expect_refused("run " + kModel + " -p Once -n 2 --prefetch dali-residual", "calibrate MODEL --residual");
   expect_refused("calibrate " + kModel + kText, "-o FILE");
   expect_refused("calibrate " + kModel + kText + "-o x --reference " + kModel, "one model");

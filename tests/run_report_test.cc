@@ -128,15 +128,19 @@ TEST_F(RunReport, ATerminalShowsTheTextInLinesThatEndBetweenWords) {
     std::istringstream in(text);
     return std::vector<std::string>(std::istream_iterator<std::string>(in), {});
   };
-  for (const unsigned short columns : {20, 33, 50, 80}) {
-    SCOPED_TRACE(columns);
-    const std::optional<Outcome> shown = run_on_terminal(words, "xterm", columns);
-    if (!shown) GTEST_SKIP() << "PSEUDO-TERMINALS CANNOT BE MADE HERE: what a terminal shows is not checked";
-    const Screen screen = ScreenOf(shown->out, columns).screen();
-    EXPECT_EQ(screen.broken, 0u) << screen.text();
-    EXPECT_EQ(in_words(screen.text()), in_words(prompt + plain.out)) << screen.text();
-    EXPECT_GT(screen.lines.size(), 300u / columns);
-  }
+  for (const char* const kind : {"xterm", "dumb"})
+    for (const unsigned short columns : {20, 33, 50, 80}) {
+      SCOPED_TRACE(kind + std::string(", columns ") + std::to_string(columns));
+      const std::optional<Outcome> shown = run_on_terminal(words, kind, columns);
+      if (!shown)
+        GTEST_SKIP() << "PSEUDO-TERMINALS CANNOT BE MADE HERE: what a terminal shows is not checked";
+      const bool moves = kind == std::string("xterm");  // the prompt stands there, too
+      const Screen screen = ScreenOf(shown->out, columns).screen();
+      EXPECT_EQ(screen.broken, 0u) << screen.text();
+      EXPECT_EQ(in_words(screen.text()), in_words((moves ? prompt : "") + plain.out)) << screen.text();
+      EXPECT_GT(screen.lines.size(), 300u / columns);
+      EXPECT_EQ(shown->out.find('\x1b') != std::string::npos, moves);
+    }
 }
 
 // Figures that have no room are left out, the less important ones first; none is cut.

@@ -49,8 +49,11 @@ bool colour_allowed() {
 }
 
 LiveText::LiveText(bool terminal, bool colour, std::function<std::string(std::size_t)> status)
-    : terminal_(terminal), colour_(colour), status_(std::move(status)) {
-  if (terminal_) std::setlocale(LC_CTYPE, "C.UTF-8");  // for the widths of characters
+    : terminal_(terminal),
+      colour_(colour),
+      whole_words_(!terminal && ::isatty(STDOUT_FILENO) == 1),
+      status_(std::move(status)) {
+  if (terminal_ || whole_words_) std::setlocale(LC_CTYPE, "C.UTF-8");  // for the widths of characters
 }
 
 LiveText::~LiveText() {
@@ -64,7 +67,7 @@ LiveText::~LiveText() {
 void LiveText::write(const std::string& written, Tone tone) {
   const std::string text = output_text(written);
   if (!terminal_) {
-    put(text);
+    put(whole_words_ ? in_lines(text) : text);
     return;
   }
   const bool dim = colour_ && tone == Tone::kDim;
@@ -125,15 +128,21 @@ void LiveText::put_character(const std::string& character, std::size_t width, st
   if (blank) width = first == '\t' ? 8 - column_ % 8 : 1;
   if (!ends && column_ + width > columns) {
     const bool moves = !blank && width < 2 && word_columns_ > 0 && word_columns_ < column_;
-    if (moves) lines += "\x1b[" + std::to_string(word_columns_) + "D\x1b[K";
-    lines += "\r\n" + (moves ? word_ : "");
+    if (whole_words_) {
+      lines += (moves ? "" : word_) + "\r\n";
+    } else {
+      if (moves) lines += "\x1b[" + std::to_string(word_columns_) + "D\x1b[K";
+      lines += "\r\n" + (moves ? word_ : "");
+    }
     column_ = moves ? word_columns_ : 0;
     if (!moves) begin_word();
     if (blank) return;  // the end of the line stands for it
   }
-  lines += character;
   column_ = ends ? 0 : column_ + width;
-  if (blank || ends || width > 1) return begin_word();  // a line may end behind wide characters
+  const bool goes_on = !blank && !ends && width <= 1;  // a line may end behind wide characters
+  if (whole_words_ && !goes_on) lines += word_;
+  if (!whole_words_ || !goes_on) lines += character;
+  if (!goes_on) return begin_word();
   word_ += character;
   word_columns_ += width;
 }
@@ -144,8 +153,9 @@ void LiveText::begin_word() {
 }
 
 void LiveText::finish() {
-  if (std::exchange(finished_, true) || !terminal_) return;
-  put("\x1b[J");
+  if (std::exchange(finished_, true)) return;
+  if (terminal_) put("\x1b[J");
+  if (whole_words_) put(std::exchange(word_, ""));
 }
 
 }  // namespace sluice::app

@@ -9,7 +9,8 @@ namespace sluice::app {
 
 enum class Tone { kPlain, kDim };
 
-// Writes to standard output; on a terminal in lines that end between words. The status is drawn at most ten
+// Writes to standard output; on a terminal in lines that end between words. Where the terminal cannot take back a
+// word that has begun, words are shown when they are whole. The status is drawn at most ten
 // times a second, below the text, and removed by finish(). Thread-compatible.
 class LiveText {
  public:
@@ -30,8 +31,9 @@ class LiveText {
   void begin_word();
 
   bool terminal_, colour_, finished_ = false;
+  bool whole_words_;  // a word is held back until it ends
   std::size_t column_ = 0, word_columns_ = 0;
-  std::string word_;  // that stands last, and may go on
+  std::string word_;  // that stands last, or is held back, and may go on
   std::function<std::string(std::size_t)> status_;
   std::chrono::steady_clock::time_point drawn_at_;
 };

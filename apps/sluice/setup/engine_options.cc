@@ -134,12 +134,12 @@ engine::EngineOptions engine_options(const EngineFlags& flags, UnusedRanks unuse
   if (flags.device_slots) options.device_slots = static_cast<std::uint32_t>(*flags.device_slots);
   if (flags.prefetch_size) options.prefetch_size = static_cast<std::uint32_t>(*flags.prefetch_size);
   options.device_cache_rules = flags.device_cache_rules.setting();
-  find_residual(flags, options);
   set_slice_options(flags.slices, options);
   set_max_loss(flags.slices, flags.model, options);
   options.popularity_name = flags.ranks_of;
   engine::settle_device(options);
   check_device_is_there(options);
+  find_residual(flags, options);
   engine::PolicyPlan chosen = engine::choose_policies(options);
   if (lacks_kept_costs(flags, chosen, options)) {
     const Error error = no_kept_costs(flags);
@@ -151,7 +151,7 @@ engine::EngineOptions engine_options(const EngineFlags& flags, UnusedRanks unuse
     check_device_cache_flags(flags.device_cache_rules, {&chosen.device_cache, 1});
   find_popularity(chosen, unused_ranks, options);
   check_played(flags, *chosen.router);
-  check_residual(flags, chosen, options);
+  drop_unused_residual(flags, chosen, options);
   find_smoe_losses(flags, chosen, options);
   check_effects(flags.slices, options, chosen);
   if (options.cache_bytes && !chosen.cache->keeps)

@@ -43,6 +43,19 @@ std::shared_ptr<const engine::GateResidual> residual_of_file(const std::string& 
   }
 }
 
+bool follows_residual(const engine::PolicyPlan& chosen) {
+  return chosen.prefetch->needs == experts::PrefetchNeeds::kResidual;
+}
+
+void check_residual_acts(const engine::PolicyPlan& chosen) {
+  if (follows_residual(chosen) || chosen.prefetch_is_free) return;
+  throw Error(ErrorKind::kUsage, "this flag has no effect here")
+      .in(Setting::kResidual)
+      .expected(Setting::kPrefetch + " dali-residual")
+      .found("prefetch " + std::string(chosen.prefetch->name))
+      .fix("give what the flag needs, or leave " + Setting::kResidual + " out");
+}
+
 // As kept_profile().
 std::optional<engine::SmoeCalibration> kept_smoe_calibration(const EngineFlags& flags) {
   try {
@@ -76,6 +89,9 @@ std::optional<engine::Profile> kept_profile(const EngineFlags& flags) {
 void find_residual(const EngineFlags& flags, engine::EngineOptions& options) {
   if (!flags.residual.empty()) {
     options.residual_name = flags.residual;
+    // Whether anything follows a residual is known before its file is read.
+    options.residual = std::make_shared<engine::GateResidual>();
+    if (!flags.records_ahead) check_residual_acts(engine::choose_policies(options));
     options.residual = residual_of_file(flags.residual);
   } else if (store::looks_like_store(flags.model)) {
     options.residual_name = flags.model + "/sidecar/residual.bin";
@@ -83,17 +99,9 @@ void find_residual(const EngineFlags& flags, engine::EngineOptions& options) {
   }
 }
 
-void check_residual(const EngineFlags& flags, const engine::PolicyPlan& chosen,
-                    engine::EngineOptions& options) {
-  const bool followed = flags.records_ahead || chosen.prefetch->needs == experts::PrefetchNeeds::kResidual;
-  if (followed || !options.residual) return;
-  if (!flags.residual.empty() && !chosen.prefetch_is_free)
-    throw Error(ErrorKind::kUsage, "this flag has no effect here")
-        .in(Setting::kResidual)
-        .expected(Setting::kPrefetch + " dali-residual")
-        .found("prefetch " + std::string(chosen.prefetch->name))
-        .fix("give what the flag needs, or leave " + Setting::kResidual + " out");
-  options.residual = nullptr;
+void drop_unused_residual(const EngineFlags& flags, const engine::PolicyPlan& chosen,
+                          engine::EngineOptions& options) {
+  if (!flags.records_ahead && !follows_residual(chosen)) options.residual = nullptr;
 }
 
 void find_smoe_losses(const EngineFlags& flags, const engine::PolicyPlan& chosen,

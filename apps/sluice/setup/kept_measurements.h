@@ -24,12 +24,13 @@ std::optional<engine::Profile> kept_profile(const EngineFlags& flags);
 // profile, or if the store cannot be written.
 void keep_profile(const EngineFlags& flags, const engine::Engine& engine);
 
-// Sets the residual that a flag or the store has, if any. One of a store that cannot be read is a warning, as
-// in kept_profile(). Errors of the file that the flag names.
+// Sets the residual that a flag or the store has, if any, in options that are otherwise ready for
+// engine::choose_policies(). One of a store that cannot be read is a warning, as in kept_profile(). Refuses a flag whose
+// residual nothing would follow, before its file is opened. Errors of the file.
 void find_residual(const EngineFlags& flags, engine::EngineOptions& options);
-// A residual that nothing follows is an error where the user named it, and forgotten where the store has it.
-void check_residual(const EngineFlags& flags, const engine::PolicyPlan& chosen,
-                    engine::EngineOptions& options);
+// Forgets a residual that nothing follows.
+void drop_unused_residual(const EngineFlags& flags, const engine::PolicyPlan& chosen,
+                          engine::EngineOptions& options);
 
 // Where the router smoe was chosen, and no limit on the loss: what it costs by the store's calibration, and
 // the alpha that follows where neither flag nor preset says it. A calibration that cannot be read is a
