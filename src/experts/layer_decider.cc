@@ -10,7 +10,7 @@
 namespace sluice::experts {
 namespace {
 
-constexpr Parts kBothSlices = Part::kMsb | Part::kLsb;
+constexpr Parts kWholeSlices = Part::kMsb | Part::kLsb;
 
 ExpertId id_of(std::uint32_t layer, std::size_t expert) {
   return {static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(expert)};
@@ -364,7 +364,7 @@ bool LayerDecider::looks_ahead() const {
 
 Parts LayerDecider::certain_parts() const {
   if (!policies_.sliced()) return Part::kFull;
-  return step_ == StepKind::kPrompt ? kBothSlices : least_parts(policies_.precision.mode);
+  return step_ == StepKind::kPrompt ? kWholeSlices : least_parts(policies_.precision.mode);
 }
 
 std::span<const PartRequest> LayerDecider::look_ahead(const ScoresView* next) {

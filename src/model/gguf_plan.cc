@@ -12,7 +12,7 @@
 namespace sluice::model {
 namespace {
 
-constexpr std::string_view kGptOss = "gpt_oss";
+constexpr std::string_view kGptOssType = "gpt_oss";
 
 using Keys = std::vector<std::pair<std::string, store::GgufWritten>>;
 
@@ -131,7 +131,7 @@ Keys gguf_keys(const GgufArchitecture& architecture, const ModelConfig& config) 
 }
 
 std::optional<Unsayable> what_no_file_says(const ModelConfig& config) {
-  if (config.model_type != kGptOss) return std::nullopt;
+  if (config.model_type != kGptOssType) return std::nullopt;
   const GptOssConstants constants;
   const auto limit = static_cast<float>(constants.limit), alpha = static_cast<float>(constants.alpha);
   if (config.activation.limit != limit)

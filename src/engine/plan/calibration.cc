@@ -10,8 +10,8 @@
 namespace sluice::engine {
 namespace {
 
-constexpr int kVersion = 3;    // 1: without the form of activations; 2: without `both`
-constexpr double kMost = 1e9;  // nats, perplexities, bytes
+constexpr int kCalibrationVersion = 3;  // 1: without the form of activations; 2: without `both`
+constexpr double kMostLoss = 1e9;       // nats, perplexities, bytes
 
 // The share for low precision of what high precision leaves of the limit; routing has the rest.
 constexpr double kPrecisionShare = 0.5;
@@ -41,9 +41,9 @@ CalibrationPoint point_of(const JsonObject& object) {
   point.cache = object.real("cache", 0, 1);
   point.amount = object.real("amount", 0, 1);
   point.low = object.real_or("low_share", 0, 0, 1);
-  point.perplexity = object.real("perplexity", 1, kMost);
-  point.loss = object.real("loss", -kMost, kMost);
-  point.error = object.real("error", 0, kMost);
+  point.perplexity = object.real("perplexity", 1, kMostLoss);
+  point.loss = object.real("loss", -kMostLoss, kMostLoss);
+  point.error = object.real("error", 0, kMostLoss);
   point.bytes_per_token = object.real("bytes_per_token", 0, 1e18);
   return point;
 }
@@ -133,7 +133,7 @@ experts::LossModel Calibration::model() const {
 }
 
 Json to_json(const Calibration& calibration) {
-  return {{"version", kVersion},
+  return {{"version", kCalibrationVersion},
           {"text", to_json(calibration.text)},
           {"activations", activations_name(calibration.activations)},
           {"reference", {{"identity", calibration.reference}, {"perplexity", calibration.perplexity}}},
@@ -145,7 +145,8 @@ Json to_json(const Calibration& calibration) {
 
 Calibration calibration_from_json(const Json& json, const std::string& name) {
   const JsonObject object(json, name);
-  if (object.integer("version", 0, 1 << 30) != kVersion) object.fail("version", std::to_string(kVersion));
+  if (object.integer("version", 0, 1 << 30) != kCalibrationVersion)
+    object.fail("version", std::to_string(kCalibrationVersion));
   Calibration calibration;
   calibration.text = calibration_text_of(object.object("text"));
   const std::string activations = object.string("activations");
@@ -153,7 +154,7 @@ Calibration calibration_from_json(const Json& json, const std::string& name) {
   calibration.activations = parse_activations(activations);
   const JsonObject reference = object.object("reference");
   calibration.reference = reference.string("identity");
-  calibration.perplexity = reference.real("perplexity", 1, kMost);
+  calibration.perplexity = reference.real("perplexity", 1, kMostLoss);
   calibration.high = point_of(object.object("high"));
   calibration.precision = points_of(object, "precision");
   calibration.routing = points_of(object, "routing");

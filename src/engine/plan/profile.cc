@@ -15,7 +15,7 @@
 namespace sluice::engine {
 namespace {
 
-constexpr int kVersion = 2, kOldest = 1;
+constexpr int kProfileVersion = 2, kOldest = 1;
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 50;
 
 void check_same(const std::string& name, const char* what, const std::string& expected,
@@ -86,7 +86,7 @@ ProfiledModel profiled_model(const store::Checkpoint& checkpoint, const model::M
 
 Json to_json(const Profile& profile) {
   Json json;
-  json["profile"] = kVersion;
+  json["profile"] = kProfileVersion;
   json["model"] = {{"architecture", profile.model.architecture},
                    {"codec", profile.model.codec},
                    {"layers", profile.model.layers},
@@ -132,10 +132,10 @@ void check_version(const JsonObject& object, const std::string& name) {
         .found("an object without \"profile\"")
         .fix(how_to_measure());
   const std::int64_t version = object.integer("profile", 0, kMostCount);
-  if (version < kOldest || version > kVersion)
+  if (version < kOldest || version > kProfileVersion)
     throw Error(ErrorKind::kUnsupported, "a profile of another version")
         .in(name)
-        .expected(fmt::format("{} or {}", kOldest, kVersion))
+        .expected(fmt::format("{} or {}", kOldest, kProfileVersion))
         .found(std::to_string(version))
         .fix("measure again: sluice profile MODEL " + flag(Setting::kOutput) + " FILE.json");
 }

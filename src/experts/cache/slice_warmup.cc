@@ -11,7 +11,7 @@
 namespace sluice::experts {
 namespace {
 
-constexpr Parts kBoth = Part::kMsb | Part::kLsb;
+constexpr Parts kBothParts = Part::kMsb | Part::kLsb;
 
 // A draw in [1, 2^63] that depends only on seed and id.
 std::uint64_t draw(std::uint64_t seed, ExpertId id) {
@@ -64,7 +64,7 @@ void SliceWarmup::hold(std::span<const ExpertId> msb, std::span<const ExpertId> 
   for (ExpertId id : msb) entries_.at(id).parts = Part::kMsb;
   for (ExpertId id : lsb) {
     SLUICE_CHECK(entries_.at(id).parts == Part::kMsb);
-    entries_.at(id).parts = kBoth;
+    entries_.at(id).parts = kBothParts;
   }
   for (ExpertId id : msb) {
     const Entry& entry = entries_.at(id);
@@ -84,8 +84,8 @@ void SliceWarmup::count(ExpertId id, std::uint64_t tokens, std::uint64_t critica
 void SliceWarmup::admit(ExpertId id, const ExpertSizes& sizes, Bytes capacity) {
   Entry& entry = entries_.at(id);
   leave(id, entry);
-  used_ += sizes.bytes(id).of(kBoth - entry.parts);
-  entry.parts = kBoth;
+  used_ += sizes.bytes(id).of(kBothParts - entry.parts);
+  entry.parts = kBothParts;
   enter(id, entry);
   while (used_ > capacity) evict_one(sizes);
 }
@@ -123,7 +123,7 @@ std::vector<ExpertId> SliceWarmup::msb_order() const {
 std::vector<ExpertId> SliceWarmup::lsb_order() const {
   std::vector<ExpertId> order;
   entries_.for_each([&](ExpertId id, const Entry& entry) {
-    if (entry.parts == kBoth) order.push_back(id);
+    if (entry.parts == kBothParts) order.push_back(id);
   });
   std::ranges::stable_sort(order, {}, [&](ExpertId id) { return worth(id, entries_.find(id)->critical); });
   return order;
@@ -158,7 +158,7 @@ void SliceWarmup::leave(ExpertId id, const Entry& entry) {
   if (entry.parts.empty()) return;
   --msb_count_;
   take(bare_msbs_, id, Part::kMsb);
-  if (entry.parts != kBoth) return;
+  if (entry.parts != kBothParts) return;
   --lsb_count_;
   take(lsbs_, id, Part::kLsb);
   take(rare_lsbs_, id, Part::kLsb);

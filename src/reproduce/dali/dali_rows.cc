@@ -10,17 +10,16 @@
 #include "lab/machine/weight_bytes.h"
 #include "reproduce/dali/dali.h"
 #include "reproduce/dali/dali_sections.h"
+#include "reproduce/percent.h"
 
 namespace sluice::reproduce {
 namespace {
 
 const char* const kFourBaselines[] = {"d-llamacpp", "d-ktransformers", "d-moe-lightning", "d-hybrimoe"};
 
-std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
-
-class Rows {
+class DaliRows {
  public:
-  Rows(const DaliResults& results, Report& report) : results_(results), report_(report) {}
+  DaliRows(const DaliResults& results, Report& report) : results_(results), report_(report) {}
 
   void add() {
     speed_rows();
@@ -574,7 +573,7 @@ class Rows {
 
 }  // namespace
 
-void add_dali_rows(const DaliResults& results, Report& report) { Rows(results, report).add(); }
+void add_dali_rows(const DaliResults& results, Report& report) { DaliRows(results, report).add(); }
 
 const std::vector<std::string>& dali_row_ids() {
   static const std::vector<std::string> ids = {

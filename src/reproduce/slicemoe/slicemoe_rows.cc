@@ -29,9 +29,9 @@ std::string range(const Cells& cells, Value&& value) {
   return fmt::format("{:.2f} to {:.2f}×", least, most);
 }
 
-class Rows {
+class SlicemoeRows {
  public:
-  Rows(const SlicemoeResults& results, Report& report)
+  SlicemoeRows(const SlicemoeResults& results, Report& report)
       : results_(results),
         report_(report),
         first_(results.synthetic.front()),
@@ -329,7 +329,9 @@ double StartCell::time_ratio(InitialSlices initial) const {
          whole[static_cast<std::size_t>(InitialSlices::kWarmup)].seconds;
 }
 
-void add_slicemoe_rows(const SlicemoeResults& results, Report& report) { Rows(results, report).add(); }
+void add_slicemoe_rows(const SlicemoeResults& results, Report& report) {
+  SlicemoeRows(results, report).add();
+}
 
 const std::vector<std::string>& slicemoe_row_ids() {
   static const std::vector<std::string> ids = {"L-T1", "L-F2", "L-F3", "L-F8", "L-F9", "L-F10", "L-crit"};

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "reproduce/percent.h"
 #include "reproduce/smoe/smoe.h"
 #include "reproduce/smoe/smoe_sections.h"
 
@@ -19,13 +20,12 @@ std::string change(double from, double to) {
   const double percent = std::round(100 * (to / from - 1));
   return fmt::format("{}{:.0f} %", percent < 0 ? "−" : percent > 0 ? "+" : "", std::abs(percent));
 }
-std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
 using Figure = double (SmoeCell::*)() const;
 
-class Rows {
+class SmoeRows {
  public:
-  Rows(const SmoeResults& results, Report& report) : results_(results), report_(report) {}
+  SmoeRows(const SmoeResults& results, Report& report) : results_(results), report_(report) {}
 
   void add() {
     speed_row();
@@ -447,7 +447,7 @@ class Rows {
 
 }  // namespace
 
-void add_smoe_rows(const SmoeResults& results, Report& report) { Rows(results, report).add(); }
+void add_smoe_rows(const SmoeResults& results, Report& report) { SmoeRows(results, report).add(); }
 
 const std::vector<std::string>& smoe_row_ids() {
   static const std::vector<std::string> ids = {"S-F12",  "S-F13", "S-F14", "S-F16", "S-F16b", "S-F16c",

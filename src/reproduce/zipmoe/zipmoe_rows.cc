@@ -11,12 +11,11 @@
 #include "engine/plan/options.h"
 #include "engine/plan/profile.h"
 #include "model/architecture.h"
+#include "reproduce/percent.h"
 #include "reproduce/zipmoe/zipmoe_systems.h"
 
 namespace sluice::reproduce {
 namespace {
-
-std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
 std::string range(std::vector<double> values, double factor, const char* unit) {
   const lab::Spread spread = lab::spread_of(std::move(values));

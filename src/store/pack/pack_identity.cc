@@ -26,7 +26,7 @@ std::int64_t read_time(JsonReader& json) {
   return value;
 }
 
-SourceFile read_source(JsonReader& json) {
+SourceFile read_named_source(JsonReader& json) {
   SourceFile file;
   json.begin_array();
   json.next_item();
@@ -101,7 +101,7 @@ std::vector<std::string> check_identity(const std::string& record, const PackIde
     } else if (key == "plan") {
       plan = json.read_string();
     } else if (key == "sources") {
-      for (json.begin_array(); json.next_item();) then.push_back(read_source(json));
+      for (json.begin_array(); json.next_item();) then.push_back(read_named_source(json));
     } else {
       json.skip_value();
     }

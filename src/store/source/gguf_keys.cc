@@ -13,7 +13,7 @@ namespace sluice::store {
 namespace {
 
 constexpr std::uint64_t kMostInteger = std::uint64_t{1} << 53;
-constexpr std::string_view kAgain = "download the file again, or one that another program has made";
+constexpr std::string_view kAnotherFile = "download the file again, or one that another program has made";
 
 template <class Value>
 constexpr bool is_list = false;
@@ -69,7 +69,7 @@ Error GgufKeys::fail(std::string_view key, std::string_view message, std::string
       .in(fmt::format("{}: {}", file_, key))
       .expected(expected)
       .found(found)
-      .fix(kAgain);
+      .fix(kAnotherFile);
 }
 
 std::optional<std::uint64_t> GgufKeys::integer(std::string_view key) const {

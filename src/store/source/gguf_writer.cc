@@ -26,7 +26,7 @@ template <>
 constexpr std::uint32_t kType<bool> = 7;
 template <>
 constexpr std::uint32_t kType<std::string> = 8;
-constexpr std::uint32_t kArray = 9;
+constexpr std::uint32_t kArrayType = 9;
 
 class Writer {
  public:
@@ -54,7 +54,7 @@ class Writer {
   }
   template <class Entry>
   void typed(const std::vector<Entry>& entries) {
-    number(kArray);
+    number(kArrayType);
     number(kType<Entry>);
     number<std::uint64_t>(entries.size());
     for (const Entry& entry : entries) value(entry);

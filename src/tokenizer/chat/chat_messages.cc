@@ -20,7 +20,7 @@ using DictPtr = std::shared_ptr<Dict>;
 
 constexpr std::array<std::string_view, 6> kRoles = {"system",    "developer", "user",
                                                     "assistant", "tool",      "function"};
-constexpr std::array<std::string_view, 3> kReasoning = {"reasoning_content", "reasoning", "thinking"};
+constexpr std::array<std::string_view, 3> kReasoningKeys = {"reasoning_content", "reasoning", "thinking"};
 
 [[noreturn]] void fail(std::size_t message, std::string_view what, std::string_view expected,
                        std::string_view found) {
@@ -153,11 +153,11 @@ std::vector<DictPtr> read_messages(const Value& messages) {
         copy->set(key, value);
       }
     }
-    for (const std::string_view name : kReasoning) {
+    for (const std::string_view name : kReasoningKeys) {
       const Value* found = copy->find(name);
       if (found == nullptr) continue;
       const Value reasoning = *found;
-      for (const std::string_view other : {kReasoning[0], kReasoning[2]})
+      for (const std::string_view other : {kReasoningKeys[0], kReasoningKeys[2]})
         if (copy->find(other) == nullptr) copy->set(other, reasoning);
       break;
     }

@@ -55,7 +55,7 @@ void read_tool_choice(const Fields& body, const std::vector<NamedTool>& tools, C
   bind_calls(tools, read, chat);
 }
 
-void read_format(const Fields& config, ChatPrompt& chat) {
+void read_config_format(const Fields& config, ChatPrompt& chat) {
   const std::optional<Fields> format = config.object("format");
   if (!format) return;
   format->need("type");
@@ -72,7 +72,7 @@ void read_thinking(const Fields& body, ChatPrompt& chat) {
   }
   if (const std::optional<Fields> config = body.object("output_config")) {
     chat.reasoning_effort = config->string("effort");
-    read_format(*config, chat);
+    read_config_format(*config, chat);
   }
 }
 
