@@ -416,14 +416,18 @@ TEST(DeviceDecider, EveryCombinationOfPoliciesKeepsToThePlainModel) {
   std::set<std::tuple<std::string_view, std::string_view, std::string_view>> named;
   std::set<std::pair<std::string_view, std::string>> of_presets;
   const std::vector<const DevicePreset*> presets = presets_that_run();
-  std::size_t next = 0;
+  const std::vector<const CachePolicy*> caches = caches_of_devices();
   for (const PlacementPolicy& placement : placement_policies())
-    for (const CachePolicy* const cache : caches_of_devices())
+    for (std::size_t next = 0; next < caches.size(); ++next)
       for (const PrefetchPolicy& prefetch : prefetch_policies()) {
+        const CachePolicy* const cache = caches[next];
         ++combinations;
         named.emplace(placement.name, cache->name, prefetch.name);
         const std::uint32_t experts = kSlots[combinations % std::size(kSlots)];
-        const DevicePreset& preset = *presets[next++ % presets.size()];
+        // Steps without a common divisor, so that each row meets each preset.
+        const auto turn =
+            3 * (&placement - placement_policies().data()) + 7 * (&prefetch - prefetch_policies().data());
+        const DevicePreset& preset = *presets[(static_cast<std::size_t>(turn) + 5 * next) % presets.size()];
         of_presets.emplace(preset.name, "placement " + std::string(placement.name));
         of_presets.emplace(preset.name, "cache " + std::string(cache->name));
         of_presets.emplace(preset.name, "prefetch " + std::string(prefetch.name));
@@ -447,11 +451,10 @@ TEST(DeviceDecider, EveryCombinationOfPoliciesKeepsToThePlainModel) {
             << " used, " << met.prefetch.late << " of them late, " << met.prefetch.kept << " kept, "
             << met.prefetch.wasted << " wasted\n";
   // All rows of the registry that a device can have, each with all of the other kinds.
-  EXPECT_EQ(named.size(),
-            placement_policies().size() * caches_of_devices().size() * prefetch_policies().size());
+  EXPECT_EQ(named.size(), placement_policies().size() * caches.size() * prefetch_policies().size());
   EXPECT_GE(named.size(), 1500u);
-  EXPECT_EQ(of_presets.size(), presets.size() * (placement_policies().size() + caches_of_devices().size() +
-                                                 prefetch_policies().size()));
+  EXPECT_EQ(of_presets.size(),
+            presets.size() * (placement_policies().size() + caches.size() + prefetch_policies().size()));
   std::cout << presets.size() << " presets beside them, " << of_presets.size() << " pairs\n";
   for (const std::uint64_t count : {met.slots, met.loads, met.streams, met.updates, met.under_way, met.host,
                                     met.prefetch.used, met.prefetch.late, met.prefetch.wasted})
