@@ -2,6 +2,7 @@
 // G8). Through the built program.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -37,8 +38,9 @@ class DeviceDecisions : public PackedModelTest {
   // A profile of the model in which both units have work: computing on the host takes 2 ms and 1 ms a token,
   // on the device .4 ms, and a copy 3 ms.
   static std::string profile_of(const std::string& model, const std::string& keep = "") {
-    const std::string name =
-        file(fs::path(model).filename().string() + (keep.empty() ? "" : ".packed") + ".json");
+    std::string name = fs::path(model).filename().string() + keep + ".json";
+    std::ranges::replace(name, ' ', '_');
+    name = file(name);
     if (fs::exists(name)) return name;
     Json profile = run_json("profile " + model + kDevice + keep + " --repeats 1 -o " + file("measured.json"));
     fs::remove(file("measured.json"));
@@ -55,12 +57,22 @@ class DeviceDecisions : public PackedModelTest {
     return name;
   }
 
+  // A store in slices of the bundled model.
+  static std::string sliced() {
+    const std::string path = file("sliced.sluice");
+    if (fs::exists(path)) return path;
+    EXPECT_EQ(run("pack " + kModel + " -o " + path + " --slices 8/4 --quiet").code, 0);
+    return path;
+  }
+
   struct Case {
     std::string model, policies;  // of the device, as both commands take them
     std::string host = " --memory " + memory(40);
     std::size_t batch = 1;
     int seed = 1;
-    std::string keep = "";   // as `profile`, too, takes it
+    std::string keep = "";       // as `profile`, too, takes it
+    std::string precision = "";  // as `profile` takes it; the replay takes it and `slices`
+    std::string slices = "";
     std::string trace = "";  // as `trace` alone does
   };
 
@@ -72,23 +84,25 @@ class DeviceDecisions : public PackedModelTest {
     for (std::size_t i = 0; i < one.batch; ++i)
       prompts += " -p '" + kTexts[(i + static_cast<std::size_t>(one.seed)) % kTexts.size()] + "'";
     request_ = one.model + prompts + " -n 12 --temp 0.9 --ignore-eos --seed " + std::to_string(one.seed) +
-               kDevice + one.policies + one.host + one.keep + " --profile " + profile_of(one.model, one.keep);
+               kDevice + one.policies + one.host + one.keep + one.precision + one.slices + " --profile " +
+               profile_of(one.model, one.keep + one.precision);
     const Json ran =
         run_json("trace " + request_ + one.trace + " -o " + file("a.trace") + " --decisions " + file("ran"));
     const Json& setting = ran.at("run");
     std::string host = " --cache " + setting.at("cache").get<std::string>() + " --scope " +
-                       setting.at("scope").get<std::string>() + " --keep " +
-                       setting.at("keep").get<std::string>() + " --capacity " +
+                       setting.at("scope").get<std::string>() + " --capacity " +
                        std::to_string(setting.at("capacity").get<std::uint64_t>()) + "B";
+    if (one.precision.empty()) host += " --keep " + setting.at("keep").get<std::string>();
     if (setting.contains("pools")) {
       std::string slots;
       for (const Json& one_pool : setting["pools"]["slots"])
         slots += (slots.empty() ? " --pools " : ",") + std::to_string(one_pool.get<int>());
       host += slots;
     }
-    const Json replayed = replayed_ = run_json(
-        "simulate --trace " + file("a.trace") + " --machine " + profile_of(one.model, one.keep) +
-        one.policies + host + " --seed " + std::to_string(one.seed) + " --decisions " + file("replayed"));
+    const Json replayed = replayed_ =
+        run_json("simulate --trace " + file("a.trace") + " --machine " +
+                 profile_of(one.model, one.keep + one.precision) + one.policies + host + one.precision +
+                 one.slices + " --seed " + std::to_string(one.seed) + " --decisions " + file("replayed"));
     const std::string log = content_of(file("ran"));
     EXPECT_EQ(log, content_of(file("replayed")));
     EXPECT_GT(log.size(), 2000u);
@@ -252,6 +266,124 @@ TEST_F(DeviceDecisions, WithEveryKindOfHost) {
                              " --preset dali --prefetch none --device-slots 4";
   EXPECT_NE(run(replay).err.find(profile + " was measured with packed experts"), std::string::npos);
   EXPECT_EQ(run(replay + " --keep packed").err, "");
+}
+
+// Slices cross one by one, and a slot may have one of them alone; hits, misses and views are the run's.
+TEST_F(DeviceDecisions, ExpertsInSlices) {
+  const std::vector<std::string> devices = {
+      " --device-cache lru --placement device", " --device-cache workload-ema --placement ratio-prefix",
+      " --device-cache workload-window --placement greedy", " --device-cache score-window --placement beam"};
+  const struct {
+    const char *precision, *slices, *host;
+  } rules[] = {{" --precision high", "", " --cache lru"},
+               {" --precision dbsc", " --lsb-miss fetch", ""},
+               {" --precision low", "", ""},
+               {" --precision dbsc", " --critical fixed_top_c --critical-count 2 --rho 0.25", ""},
+               {" --precision low", " --device-keep full", " --cache lru"},
+               {" --precision high", "", " --cache-scope layer"}};
+  std::size_t next = 0;
+  int low = 0, high = 0;
+  for (const std::size_t batch : {std::size_t{1}, std::size_t{4}, std::size_t{16}})
+    for (int i = 0; i < 4; ++i, ++next) {
+      const auto& [precision, slices, host] = rules[next % std::size(rules)];
+      expect_same({.model = sliced(),
+                   .policies = devices[(next + next / 4) % devices.size()] +
+                               " --prefetch none --device-slots " + std::to_string(3 + next % 3 * 4),
+                   .host = host + std::string(" --memory ") + memory(next % 2 == 0 ? 34 : 40),
+                   .batch = batch,
+                   .seed = static_cast<int>(next),
+                   .precision = precision,
+                   .slices = slices});
+      const std::string log = content_of(file("ran"));
+      EXPECT_NE(log.find(" device_slices="), std::string::npos);
+      low += log.find(":low", log.find(" device ")) != std::string::npos ? 1 : 0;
+      high += log.find(":high", log.find(" device ")) != std::string::npos ? 1 : 0;
+      const Json ran = run_json("run " + request_).at("experts").at("slices"),
+                 row = replayed_.at("results").at(0).at("slices");
+      for (const char* const name :
+           {"precision", "msb_hits", "msb_misses", "lsb_hits", "lsb_misses", "downgrades"})
+        EXPECT_EQ(ran.at(name), row.at(name)) << name;
+    }
+  EXPECT_GE(low, 6);
+  EXPECT_EQ(high, 12);  // prompts
+  EXPECT_GE(on_both_, 8);
+  // What is copied ahead has the slices that every use needs.
+  for (const char* const precision : {" --precision low", " --precision high", " --precision dbsc"}) {
+    expect_same({.model = sliced(),
+                 .policies = " --device-cache lru --placement ratio-prefix --device-slots 5 --prefetch raw",
+                 .batch = 4,
+                 .precision = precision,
+                 .trace = " --ahead"});
+    EXPECT_GT(replayed_.at("results").at(0).at("decode").at("prefetch").at("used"), 0);
+  }
+}
+
+// A machine that nobody has measured with slices: a copy of either takes its share.
+TEST_F(DeviceDecisions, SlicesOnAnyMachine) {
+  fs::remove(file("c.trace"));
+  ASSERT_EQ(run("trace " + sliced() + " -p Once -n 24 --ignore-eos --temp 0 --precision low --memory " +
+                memory(40) + " -q -o " + file("c.trace"))
+                .code,
+            0);
+  const std::string replay = "simulate --trace " + file("c.trace") +
+                             " --machine dali-3090-fit --preset dali --prefetch none --placement device "
+                             "--device-slots 6";
+  const auto demand = [&](const std::string& rules) {
+    const Json row = run_json(replay + rules).at("results").at(0);
+    return row.at("decode").at("device").at("link").at("demand").get<double>();
+  };
+  const double low = demand(" --precision low"), high = demand(" --precision high"),
+               dbsc = demand(" --precision dbsc");
+  EXPECT_GT(low, 0);
+  EXPECT_LT(low, dbsc);
+  EXPECT_LE(dbsc, 1.2 * high);  // both slices of an expert may cross one by one
+  EXPECT_NEAR(low / high, .5, .1);
+}
+
+TEST_F(DeviceDecisions, SlicesThatCannotBe) {
+  const auto refused = [&](const std::string& command, const std::string& why) {
+    const Outcome outcome = run(command);
+    EXPECT_EQ(outcome.code, 2) << command;
+    EXPECT_NE(outcome.err.find(why), std::string::npos) << command << "\n" << outcome.err;
+  };
+  fs::remove(file("d.trace"));
+  ASSERT_EQ(
+      run("trace " + sliced() + " -p Once -n 3 --ignore-eos --precision high -q -o " + file("d.trace")).code,
+      0);
+  const std::string slots = " --placement device --device-slots 4", device = slots + " --device-cache lru",
+                    bare = "run " + sliced() + " -p Once -n 2" + kDevice, ran = bare + device,
+                    simulated = "simulate --trace " + file("d.trace") + " --machine ",
+                    replayed = simulated + "dali-3090" + device;
+  for (const std::string& command : {ran, replayed}) {
+    refused(command + " --precision high --cache lru --tiers exclusive",
+            "experts in slices do not come back from a device");
+    refused(command + " --precision dbsc --cache slice-lru --lsb-miss skip", "no LSB slice may be skipped");
+    refused(command + " --precision dbsc --cache lru", "holds MSB and LSB slices separately");
+  }
+  for (const char* const limit : {" --constraint hard --miss-rate 0.05", " --constraint adaptive"})
+    refused(ran + " --precision dbsc --router cache-prior" + limit,
+            "a limit on misses counts what the host reads");
+  refused(replayed + " --precision high --constraint hard", "a limit on misses counts what the host reads");
+  refused(ran + " --preset slicemoe", "a limit on misses counts what the host reads");
+  for (const std::string& command : {bare, simulated + "dali-3090"})
+    refused(command + slots + " --precision high --cache lru --device-cache slice-lru",
+            "neither pools nor slices");
+  refused(replayed + " --miss-rate 0.05", "no effect");
+  refused(replayed + " --theta 0.5", "no effect");
+  refused(replayed + " --device-keep full", "no effect");
+  refused(replayed + " --precision high --capacity 20", "takes its capacity in bytes");
+  refused(replayed + " --capacity 1MiB", "whose sizes depend on the precision");
+  refused(simulated + profile_of(sliced(), " --precision low") + device, "needs a precision");
+  const Outcome other =
+      run(simulated + profile_of(sliced(), " --precision low") + device + " --cache lru --precision high");
+  EXPECT_EQ(other.code, 0);
+  EXPECT_NE(other.err.find("was measured with msb"), std::string::npos) << other.err;
+  ASSERT_EQ(run("trace " + kModel + " -p Once -n 3 --ignore-eos -q -o " + file("e.trace")).code, 0);
+  refused("simulate --trace " + file("e.trace") + " --machine dali-3090" + device + " --precision high",
+          "the trace is of whole experts");
+  const Outcome host = run("profile " + sliced() + " -o " + file("none.json"));
+  EXPECT_NE(host.code, 0);
+  EXPECT_NE(host.err.find("beside a device"), std::string::npos) << host.err;
 }
 
 TEST_F(DeviceDecisions, TiersThatExcludeEachOther) {

@@ -3,13 +3,16 @@
 
     tools/device_bench.py PROGRAM assignment --routing FILE.mrt [--batch 16] [--steps 24] [--runs 5] [--device-cache NAME] [--presets cpu-moe,gpu-lru,…]
     tools/device_bench.py PROGRAM prefetch [--batch 1,8,16,32] [--steps 32] [--runs 5]
+    tools/device_bench.py PROGRAM deciding --routing FILE [--batch 16] [--steps 24] [--runs 5] [--presets dali,dali-plus]
 
 assignment: six sparse layers of 64 experts (384 KiB each, top 6) that play the routing of DeepSeek-V2-Lite. The device takes 9 ms to
 get an expert and .3 ms to compute it, the host 3 ms a token, and half of the experts have a slot.
 prefetch: the bundled model (experts of 144 KiB), the same times. A residual is measured on the first half of its eval.txt; prompts are
 of the second half.
+deciding: the shape of Qwen1.5-MoE-A2.7B cut to four layers (5.5 GB are written), on a device that nothing paces: what share of a step
+deciding takes. The host computes at its own speed.
 
-All of it is emulated: sleeping takes most of the time. Let nothing else run on the machine: the load before each turn and the
+All else is emulated: sleeping takes most of the time. Let nothing else run on the machine: the load before each turn and the
 overruns are in the rows' notes, and rows with more than 1 % of overruns say so.
 """
 import argparse
@@ -36,6 +39,11 @@ SHAPE = {"architectures": ["Qwen3MoeForCausalLM"], "model_type": "qwen3_moe", "h
          "num_experts_per_tok": 6, "norm_topk_prob": True, "decoder_sparse_step": 1, "mlp_only_layers": [], "rope_theta": 1e4,
          "rope_scaling": None, "max_position_embeddings": 4096, "tie_word_embeddings": True, "bos_token_id": 1, "eos_token_id": 2,
          "torch_dtype": "bfloat16"}
+QWEN = {**SHAPE, "architectures": ["Qwen2MoeForCausalLM"], "model_type": "qwen2_moe", "vocab_size": 151936, "hidden_size": 2048,
+        "head_dim": 128, "num_hidden_layers": 4, "num_attention_heads": 16, "num_key_value_heads": 16, "intermediate_size": 5632,
+        "moe_intermediate_size": 1408, "shared_expert_intermediate_size": 5632, "num_experts": 60, "num_experts_per_tok": 4,
+        "norm_topk_prob": False, "use_sliding_window": False, "rope_theta": 1e6, "tie_word_embeddings": False}
+UNPACED_DEVICE = "emulated:link=inf,compute=inf,latency=0us"
 BASELINES = ["cpu-moe", "gpu-lru", "ncmoe"]  # all on the host, all on the device, whole layers on either
 
 
@@ -74,11 +82,7 @@ def compared_rows(result, case, load):
 
 
 def assignment(args, work):
-    config, model = os.path.join(work, "config.json"), os.path.join(work, "model")
-    with open(config, "w", encoding="utf-8") as file:
-        json.dump(SHAPE, file)
-    subprocess.run([args.program, "synth", config, "-o", model, "--quiet"], check=True)
-    rows = []
+    model, rows = made(args.program, SHAPE, work), []
     for batch in args.batch:
         load = os.getloadavg()[0]
         result = sluice(args.program, "compare", model, "--preset", args.presets, "--prefetch", "none", "--device", ASSIGNMENT_DEVICE,
@@ -87,6 +91,35 @@ def assignment(args, work):
                         "--tokens", ",".join(str(i + 1) for i in range(args.prompt)), "--batch", batch, "-n", args.steps + 1, "--runs", args.runs, "--threads", 1, "--memory", "1GiB")
         cache = f"; cache {args.device_cache}" if args.device_cache else ""
         rows += compared_rows(result, f"6 layers of 64 experts; {os.path.basename(args.routing)}; 32 slots{cache}; B = {batch}", load)
+    return rows
+
+
+def made(program, shape, work):
+    config, model = os.path.join(work, "config.json"), os.path.join(work, "model")
+    with open(config, "w", encoding="utf-8") as file:
+        json.dump(shape, file)
+    subprocess.run([program, "synth", config, "-o", model, "--quiet"], check=True)
+    return model
+
+
+def deciding_rows(counts, steps, case, load):
+    """`counts`: of the decode steps of each run, as `run --json` has them."""
+    head = {"case": case, "rounds": len(counts), "checked": "yes", "note": f"nothing is paced; load {load:.1f}"}
+    return [{**head, **spread([it["policy_s"] / steps for it in counts]), "measure": "s of deciding a step"},
+            {**head, **spread([it["policy_s"] / it["seconds"] for it in counts]), "measure": "share of a step that deciding takes"}]
+
+
+def deciding(args, work):
+    model, rows = made(args.program, QWEN, work), []
+    for batch in args.batch:
+        prompts = [word for i in range(batch) for word in ("--tokens", f"{i + 1},{i + 2}")]
+        for preset in args.presets.split(","):
+            load = os.getloadavg()[0]
+            counts = [sluice(args.program, "run", model, *prompts, "-n", args.steps + 1, "--ignore-eos", "--threads", 2, "--preset", preset,
+                             "--prefetch", "none", "--device", UNPACED_DEVICE, "--device-slots", 15, "--memory", "8GiB",
+                             "--router", "recorded", "--routing", args.routing)["experts"]["decode"] for _ in range(args.runs)]
+            case = f"Qwen1.5-MoE-A2.7B, 4 layers; {os.path.basename(args.routing)}; 15 slots; B = {batch}; {preset}"
+            rows += deciding_rows(counts, args.steps, case, load)
     return rows
 
 
@@ -145,7 +178,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
     kinds = parser.add_subparsers(dest="kind", required=True)
-    for name, batch, steps in (("assignment", "16", 24), ("prefetch", "1,8,16,32", 32)):
+    for name, batch, steps in (("assignment", "16", 24), ("prefetch", "1,8,16,32", 32), ("deciding", "16", 24)):
         kind = kinds.add_parser(name)
         kind.add_argument("--batch", type=lambda text: [int(part) for part in text.split(",")], default=batch)
         kind.add_argument("--steps", type=int, default=steps)
@@ -156,6 +189,9 @@ def main():
             kind.add_argument("--prompt", type=int, default=24, help="tokens that come before, so that the host has most experts")
             kind.add_argument("--device-cache", default="", help="of all presets; default: each preset's own")
             kind.add_argument("--presets", default=",".join([*BASELINES, "dali", "dali-plus"]))
+        elif name == "deciding":
+            kind.add_argument("--routing", required=True)
+            kind.add_argument("--presets", default="dali,dali-plus")
         else:
             kind.add_argument("--prefetch", default="dali-residual,raw,stream")
             kind.add_argument("--slots", type=int, default=16)
@@ -165,7 +201,7 @@ def main():
     head = {"date": datetime.datetime.now().isoformat(timespec="seconds"), "commit": bench.commit(), "machine": bench.machine_name(facts),
             "command": "device_bench.py " + " ".join(os.path.basename(word) for word in sys.argv[2:])}
     with tempfile.TemporaryDirectory() as work:
-        rows = {"assignment": assignment, "prefetch": prefetch}[args.kind](args, work)
+        rows = {"assignment": assignment, "prefetch": prefetch, "deciding": deciding}[args.kind](args, work)
     ledger.append(args.ledger, [{**head, **row} for row in rows])
     for row in rows:
         print(f"{row['case']:<80} {row['measure']:<52} {row['median']:.4g} ({row.get('low', row['median']):.4g}-"

@@ -37,6 +37,12 @@ class Rows(unittest.TestCase):
         result = {"texts_equal": True, "device": {"same_ranking": False}, "presets": [of_preset("dali", 1.0)]}
         self.assertIn("OTHER", self.by_measure(device_bench.compared_rows(result, "case", 0), "dali", "step, predicted")["measure"])
 
+    def test_deciding_is_a_share_of_its_own_run(self):
+        rows = device_bench.deciding_rows([{"policy_s": 0.02, "seconds": 2.0}, {"policy_s": 0.01, "seconds": 4.0}], 10, "case", 0.5)
+        share = self.by_measure(rows, "case", "share of a step")
+        self.assertEqual((share["low"], share["high"]), (0.0025, 0.01))
+        self.assertEqual(self.by_measure(rows, "case", "s of deciding")["high"], 0.002)
+
     def test_prefetches_are_held_against_none_turn_by_turn(self):
         runs = {"none": [of_run(1.0), of_run(2.0), of_run(4.0)], "raw": [of_run(0.5), of_run(2.0), of_run(3.0, paused=15)]}
         rows = device_bench.prefetch_rows(runs, "case", 0)

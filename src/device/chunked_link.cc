@@ -41,6 +41,7 @@ struct ChunkedLink::OneCopy final : Copy {
   Bytes bytes = 0;
   Signal signal;
   // The core's mutex protects all below.
+  std::uint64_t turn = 0;  // in its class: when it came there
   Traffic traffic = Traffic::kDemand;
   Clock::Time ready{0};
   Bytes moved = 0, under_way = 0;  // under_way: of chunks that are moving …
@@ -52,7 +53,7 @@ struct ChunkedLink::OneCopy final : Copy {
   Progress progress() const {
     return {done ? CopyStage::kDone : begun ? CopyStage::kUnderWay : CopyStage::kWaiting, started()};
   }
-  Order order() const { return {rank_of(traffic), number}; }
+  Order order() const { return {rank_of(traffic), turn}; }
 };
 
 // A chunk that is under way.
@@ -86,7 +87,7 @@ struct ChunkedLink::Core {
   std::array<Lane, 2> lanes;
   std::set<std::shared_ptr<OneCopy>> waiting;  // for their events
   std::array<TrafficCounters, kTraffics> counters;
-  std::uint64_t copies = 0;
+  std::uint64_t copies = 0, turns = 0;
   bool stop = false;
 
   Lane& lane_of(const OneCopy& copy) { return lanes[copy.back && options.full_duplex ? 1 : 0]; }
@@ -310,6 +311,7 @@ Ticket ChunkedLink::add(std::shared_ptr<OneCopy> copy, const Event& after) {
   {
     const std::lock_guard lock(core_->mutex);
     copy->number = core_->copies++;
+    copy->turn = core_->turns++;
     core_->waiting.insert(copy);
   }
   after.on_done([core = std::weak_ptr(core_), copy](const std::optional<Error>& error) {
@@ -328,6 +330,7 @@ Progress ChunkedLink::promote(const Ticket& ticket) {
   auto& ready = core_->lane_of(*copy).ready;
   const bool is_ready = ready.erase(copy->order()) > 0;
   copy->traffic = Traffic::kDemand;
+  copy->turn = core_->turns++;
   if (is_ready) ready.emplace(copy->order(), copy);
   return progress;
 }

@@ -74,7 +74,7 @@ struct LinkCounters {
 };
 
 // The link moves one chunk at a time: of the copies whose `after` is done, one of the first class, among
-// equals the one that was asked for first. So demand overtakes a prefetch that has begun. A copy whose
+// equals the one that was asked for first, or became demand first. So demand overtakes a prefetch that has begun. A copy whose
 // `after` is not done holds up none. No order is promised between copies but that of their events.
 // Thread-safe; hooks of events may call it.
 class Link {
@@ -88,7 +88,7 @@ class Link {
                       const Event& after = {}) = 0;
   virtual Ticket copy_back(Address from, std::span<std::byte> to, Traffic traffic,
                            const Event& after = {}) = 0;
-  // A prefetch or an update becomes demand. Says how far it had come.
+  // A prefetch or an update becomes demand, behind what is demand already. Says how far it had come.
   virtual Progress promote(const Ticket& ticket) = 0;
   // Nobody wants it any more. kWaiting: none of it will be moved. kUnderWay: a part of the target is
   // overwritten, and a chunk may be on its way until the event is done. kDone: too late.

@@ -212,6 +212,20 @@ TEST_F(WatchedLink, APromotedPrefetchIsDemandFromItsNextChunkOn) {
   EXPECT_EQ(counters[Traffic::kPrefetch].copies, 2u);
 }
 
+// What a layer sends before it promotes copies that are under way is not held up by these.
+TEST_F(WatchedLink, APromotedCopyGoesBehindWhatIsDemandAlready) {
+  stops_at_ = {0, 0};
+  open();
+  const Ticket prefetch = send(Traffic::kPrefetch);
+  barrier_.wait_until_somebody_is_there();
+  const Ticket demand = send(Traffic::kDemand);
+  EXPECT_EQ(link().promote(prefetch).stage, CopyStage::kUnderWay);
+  const Ticket later = send(Traffic::kDemand);
+  barrier_.open();
+  for (const Ticket& ticket : {prefetch, demand, later}) ticket.event().wait();
+  EXPECT_EQ(chunks_, (Chunks{{0, 0}, {1, 0}, {1, 1}, {1, 2}, {0, 1}, {0, 2}, {2, 0}, {2, 1}, {2, 2}}));
+}
+
 TEST_F(WatchedLink, APromotionUnderWayCountsBytesByWhatTheCopyWas) {
   stops_at_ = {0, 1};
   open();

@@ -76,6 +76,8 @@ struct DeviceSetup {
   experts::Tiers tiers = experts::Tiers::kInclusive;
   std::string cache = "lru", host_cache = {};      // empty: as `auto`
   std::optional<std::uint32_t> host_experts = {};  // that its cache holds, of all layers; empty: what fits
+  std::function<std::unique_ptr<experts::Placement>()> placement =
+      {};  // empty: by coins, of which `share` says
 };
 
 // A device with a cache, for an engine.
@@ -106,7 +108,10 @@ class DeviceFor {
               unit_ = unit.get();
               return unit;
             },
-        .make_placement = [this] { return std::make_unique<RandomPlacement>(setup_.seed, setup_.share); },
+        .make_placement = [this]() -> std::unique_ptr<experts::Placement> {
+          if (setup_.placement) return setup_.placement();
+          return std::make_unique<RandomPlacement>(setup_.seed, setup_.share);
+        },
         .make_residencies =
             [this](const experts::ExpertSizes&) {
               std::vector<std::unique_ptr<experts::Residency>> all;

@@ -156,6 +156,8 @@ void EngineDevice::put_policies(const PolicyPlan& plan, experts::Tiers tiers,
   experts::WorkloadConfig rules = plan.device_cache_rules;
   rules.popularity = popularity_;
   takes_none_ = rests_ || !experts::takes_experts(*plan.placement, plan.prefill_placement, tiers);
+  std::optional<experts::DeviceSlices> slices;
+  if (policies.sliced()) slices = experts::device_slices(policies.precision.mode, slot_form_.slices);
   policies.device =
       experts::make_device_policies({.takes = !takes_none_,
                                      .caches = {.cache = plan.device_cache,
@@ -165,6 +167,7 @@ void EngineDevice::put_policies(const PolicyPlan& plan, experts::Tiers tiers,
                                                 .slots = memory_.slots,
                                                 .seed = seed_,
                                                 .workload = rules},
+                                     .slices = slices,
                                      .buffers = memory_.staging_slots,
                                      .prefill_placement = plan.prefill_placement,
                                      .prefill_from = plan.prefill_from,
@@ -174,8 +177,6 @@ void EngineDevice::put_policies(const PolicyPlan& plan, experts::Tiers tiers,
                                      .guards_prefetch = experts::guards_prefetch(plan.device_preset),
                                      .tiers = tiers,
                                      .host_may_lack = true});
-  if (policies.sliced())
-    policies.device->slices = experts::device_slices(policies.precision.mode, slot_form_.slices);
 }
 
 }  // namespace sluice::engine

@@ -99,14 +99,13 @@ ProfiledMachine Engine::Impl::machine() const {
 }
 
 Profile Engine::Impl::measure(const MeasureOptions& options) {
-  if (experts_->facts().sliced)
+  if (experts_->facts().sliced && !device_)
     throw Error(
         ErrorKind::kUnsupported,
-        "costs of experts in slices are measured where a run with a device begins: nothing else plans "
-        "with them")
+        "costs of experts in slices are measured beside a device: the host alone plans nothing with them")
         .in(checkpoint_.path())
-        .expected("a model directory, or a store of family raw or split")
-        .found("family sliced");
+        .expected("a device, a model directory, or a store of family raw or split")
+        .found("family sliced, and no device");
   SLUICE_CHECK(!device_ || statistics_.total().steps == 0, "experts are on the device already");
   Profile profile;
   measure_with([&](const MeasureTools& tools) {

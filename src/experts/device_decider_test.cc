@@ -11,9 +11,12 @@
 #include <random>
 #include <set>
 #include <string>
+#include <tuple>
+#include <utility>
 
 #include "experts/core/equal_sizes.h"
 #include "experts/decision_log.h"
+#include "experts/device_presets.h"
 #include "experts/layer_decider.h"
 #include "experts/prefetch/expert_transitions.h"
 #include "experts/registry.h"
@@ -53,6 +56,8 @@ struct Policies {
   // With tiers that exclude each other: the host's cache, and how many experts of each layer it holds.
   const CachePolicy* host = nullptr;
   std::uint32_t host_experts = 0;
+  // What else it sets: how prompts are placed, and whether prefetches are guarded.
+  const DevicePreset* preset = nullptr;
 };
 
 // Each expert is followed by the next one.
@@ -94,6 +99,12 @@ LayerPolicies policies_of(const Policies& setup, const Shape& shape) {
   if (setup.prefetch != nullptr)
     device.prefetch = setup.prefetch->make({.seed = setup.seed, .transitions = &transitions_of(shape)});
   device.prefetch_size = setup.prefetch_size;
+  if (setup.preset != nullptr) {
+    const PrefillPlacement prefill = prefill_placement(setup.preset, nullptr, nullptr);
+    if (prefill.policy != nullptr) device.prefill_placement = prefill.policy->make();
+    device.prefill_from = std::min(prefill.from, 3u);  // prompts here are short
+    device.guards_prefetch = guards_prefetch(setup.preset);
+  }
   const std::uint32_t caches = setup.by_layer ? shape.layers : 1;
   for (std::uint32_t i = 0; i < caches; ++i) {
     const CacheConfig config = config_of(shape, i, shape.layers / caches, setup.seed);
@@ -330,7 +341,9 @@ std::string run(const Policies& setup, Met& met) {
       const Event next(prediction, layer + 1, shape, tokens, kind);
       const bool predicts = decider.device_predictor() != PredictorKind::kNone;
       const PredictorKind asked = setup.prefetch->make({.transitions = &transitions_of(shape)})->predictor();
-      EXPECT_EQ(predicts, layer + 1 < shape.layers && asked != PredictorKind::kNone &&
+      const bool may = decider.device()->may_prefetch();
+      EXPECT_TRUE(may || decider.policies().device->guards_prefetch);
+      EXPECT_EQ(predicts, may && layer + 1 < shape.layers && asked != PredictorKind::kNone &&
                               !(asked == PredictorKind::kPartial && kind == StepKind::kPrompt));
       model.check_prefetch(decider.look_ahead_on_device(predicts ? &next.view : nullptr), layer, met);
     }
@@ -377,37 +390,72 @@ std::string run(const Policies& setup, Met& met) {
   return log + decision_ending(decision_hash(decider.policies()));
 }
 
-TEST(DeviceDecider, EveryPlacementWithEveryCacheKeepsToThePlainModel) {
+// A device takes them: those that it is refused hold parts of experts, or know the future.
+std::vector<const CachePolicy*> caches_of_devices() {
+  std::vector<const CachePolicy*> all;
+  for (const CachePolicy& cache : cache_policies())
+    if (!cache.oracle && !cache.pooled && !cache.sliced) all.push_back(&cache);
+  return all;
+}
+
+std::vector<const DevicePreset*> presets_that_run() {
+  std::vector<const DevicePreset*> all;
+  for (const DevicePreset& preset : device_presets())
+    if (preset.missing.empty()) all.push_back(&preset);
+  return all;
+}
+
+// Each placement with each cache and each prefetch, and each of these with what each preset sets beside them.
+TEST(DeviceDecider, EveryCombinationOfPoliciesKeepsToThePlainModel) {
   constexpr std::uint64_t kSeed = 20261124;
   std::cout << "seed " << kSeed << '\n';
   Met met;
-  int combinations = 0;
+  std::size_t combinations = 0;
   std::uint64_t seed = kSeed;
+  constexpr std::uint32_t kSlots[] = {0, 1, 4, 11, 12};
+  std::set<std::tuple<std::string_view, std::string_view, std::string_view>> named;
+  std::set<std::pair<std::string_view, std::string>> of_presets;
+  const std::vector<const DevicePreset*> presets = presets_that_run();
+  const std::vector<const CachePolicy*> caches = caches_of_devices();
   for (const PlacementPolicy& placement : placement_policies())
-    for (const CachePolicy& cache : cache_policies()) {
-      if (cache.oracle || cache.pooled || cache.sliced) continue;
-      ++combinations;
-      for (const std::uint32_t experts : {0u, 1u, 4u, 11u, 12u}) {
-        Policies setup{.placement = &placement, .cache = &cache, .experts_a_layer = experts, .seed = ++seed};
+    for (std::size_t next = 0; next < caches.size(); ++next)
+      for (const PrefetchPolicy& prefetch : prefetch_policies()) {
+        const CachePolicy* const cache = caches[next];
+        ++combinations;
+        named.emplace(placement.name, cache->name, prefetch.name);
+        const std::uint32_t experts = kSlots[combinations % std::size(kSlots)];
+        // Steps without a common divisor, so that each row meets each preset.
+        const auto turn =
+            3 * (&placement - placement_policies().data()) + 7 * (&prefetch - prefetch_policies().data());
+        const DevicePreset& preset = *presets[(static_cast<std::size_t>(turn) + 5 * next) % presets.size()];
+        of_presets.emplace(preset.name, "placement " + std::string(placement.name));
+        of_presets.emplace(preset.name, "cache " + std::string(cache->name));
+        of_presets.emplace(preset.name, "prefetch " + std::string(prefetch.name));
+        Policies setup{.placement = &placement, .cache = cache, .experts_a_layer = experts, .seed = ++seed};
+        setup.preset = &preset;
         setup.by_layer = seed % 3 != 0;
         if (seed % 4 == 0) setup.slots = static_cast<std::uint32_t>(seed % 5);
-        if (seed % 7 != 0) setup.prefetch = &prefetch_policies()[seed % prefetch_policies().size()];
+        if (prefetch.prefetches) setup.prefetch = &prefetch;
         setup.prefetch_size = static_cast<std::uint32_t>(seed % 5);
-        SCOPED_TRACE(std::string(placement.name) + " " + std::string(cache.name) + ", " +
-                     std::string(setup.prefetch != nullptr ? setup.prefetch->name : "-") + ", " +
+        SCOPED_TRACE(std::string(placement.name) + " " + std::string(cache->name) + ", " +
+                     std::string(prefetch.name) + ", " + std::string(preset.name) + ", " +
                      std::to_string(experts) + " slots, seed " + std::to_string(seed));
         const std::string log = run(setup, met);
         Met again;
         EXPECT_EQ(run(setup, again), log);
         if (testing::Test::HasFailure()) return;
       }
-    }
   std::cout << combinations << " combinations, " << met.events << " events, " << met.loads << " loads, "
             << met.streams << " streamed, " << met.updates << " updates, " << met.under_way
             << " found under way; prefetches: " << met.prefetch.sent << " sent, " << met.prefetch.used
             << " used, " << met.prefetch.late << " of them late, " << met.prefetch.kept << " kept, "
             << met.prefetch.wasted << " wasted\n";
-  EXPECT_GE(combinations, 100);
+  // All rows of the registry that a device can have, each with all of the other kinds.
+  EXPECT_EQ(named.size(), placement_policies().size() * caches.size() * prefetch_policies().size());
+  EXPECT_GE(named.size(), 1500u);
+  EXPECT_EQ(of_presets.size(),
+            presets.size() * (placement_policies().size() + caches.size() + prefetch_policies().size()));
+  std::cout << presets.size() << " presets beside them, " << of_presets.size() << " pairs\n";
   for (const std::uint64_t count : {met.slots, met.loads, met.streams, met.updates, met.under_way, met.host,
                                     met.prefetch.used, met.prefetch.late, met.prefetch.wasted})
     EXPECT_GT(count, 100u);

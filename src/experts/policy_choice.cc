@@ -23,6 +23,7 @@ DevicePolicies make_device_policies(const DevicePolicyChoice& choice) {
   DeviceCaches caches = choice.caches;
   if (!choice.takes) caches.cache = "none";
   return {.residencies = make_device_caches(caches),
+          .slices = choice.slices,
           .buffers = choice.buffers,
           .prefill_placement = made(choice.prefill_placement),
           .prefill_from = choice.prefill_from,

@@ -33,6 +33,7 @@ struct DevicePolicyChoice {
   // False (see takes_experts()): its caches are `none`, and nothing is copied ahead, whatever is chosen here.
   bool takes = true;
   DeviceCaches caches;
+  std::optional<DeviceSlices> slices = {};
   std::uint32_t buffers = kAnyBuffers;
   const PlacementPolicy* prefill_placement = nullptr;
   std::uint32_t prefill_from = 1;

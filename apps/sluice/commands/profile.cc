@@ -55,8 +55,10 @@ std::string table(const engine::Profile& profile, std::size_t columns) {
   const double tensors = std::max(1u, profile.model.tensors),
                chunks = tensors * std::max(1u, profile.model.chunks);
   const bool split = profile.model.chunks > 0;
-  row("u", profile.u, split ? "read one tensor's sign+mantissa plane" : "read one tensor",
-      static_cast<double>(split ? profile.model.sm : profile.model.full) / tensors);
+  const bool in_slices = profile.device && profile.device->in_slices();  // its host is not measured alone
+  if (!in_slices)
+    row("u", profile.u, split ? "read one tensor's sign+mantissa plane" : "read one tensor",
+        static_cast<double>(split ? profile.model.sm : profile.model.full) / tensors);
   if (split) {
     row("v", profile.v, "read one exponent chunk", static_cast<double>(profile.model.exp) / chunks);
     row("c", profile.c, "decode one exponent chunk, one thread of all",
@@ -95,15 +97,15 @@ void profile(const Options& options) {
   engine::EngineOptions settings = engine_options(flags);
   if (!options.output.empty()) check_output_path(options.output);
   const OpenModel open = open_model(flags.model, WithTokenizer::kNo, flags);
-  if (open.checkpoint->slices())
-    throw Error(
-        ErrorKind::kUnsupported,
-        "costs of experts in slices are measured where a run with a device begins: nothing else plans "
-        "with them")
+  if (open.checkpoint->slices() && !settings.has_device())
+    throw Error(ErrorKind::kUnsupported,
+                "costs of experts in slices are measured beside a device: the host alone plans nothing with "
+                "them")
         .in(flags.model)
-        .expected("a model directory, or a store of family raw or split")
-        .found("family sliced")
-        .fix("measure the model that the store was packed from");
+        .expected(Setting::kDevice + ", a model directory, or a store of family raw or split")
+        .found("family sliced, and no device")
+        .fix("add " + Setting::kDevice +
+             " cuda or emulated, or measure the model that the store was packed from");
   if (options.output.empty() && !open.checkpoint->packed())
     throw Error(ErrorKind::kUsage, "a directory has no place for its profile")
         .in(Setting::kOutput)
@@ -153,6 +155,9 @@ void add_profile(Command& app) {
   add_engine_flags(
       *command, options->engine,
       {.seed = "Which experts are measured; default: 0", .policies = PolicyFlags::kNone, .devices = true});
+  add_precision_flag(*command, options->engine.slices,
+                     "Of experts in slices beside a device: measured as runs of this precision compute them: "
+                     "high and dbsc with both slices, low with one; default: both");
   command->footer(
       "Examples:\n  sluice profile qwen.sluice -o here.json\n  sluice profile qwen.sluice --trace "
       "qwen.trace\n  sluice profile qwen.sluice --device emulated:link=2GB/s -o here.json");

@@ -202,9 +202,21 @@ void check_whole(const SliceFlags& flags) {
   check_effects(flags, chosen, engine::choose_policies(replayed));
 }
 
-// The rules of the router smoe, and which flags give them; checks the flags that a replay with a device does
-// not take.
-void set_smoe(const SliceFlags& flags, HybridRequest& request) {
+// For a replay with a device: the rules of experts in slices, where the flags name a precision; else refuses
+// the flags of slices.
+void set_slices(const SliceFlags& flags, HybridRequest& request) {
+  if (flags.precision.empty()) return check_whole(flags);
+  engine::EngineOptions chosen;
+  set_slice_options(flags, chosen);
+  chosen.router = "exact";
+  chosen.cache = request.host.cache;
+  const engine::PolicyPlan plan = engine::choose_policies(chosen);
+  check_effects(flags, chosen, plan);
+  request.slices = {plan.precision, plan.slices, plan.limits};
+}
+
+// The rules of the router smoe, and which flags give them; and those of slices.
+void set_rules(const SliceFlags& flags, HybridRequest& request) {
   engine::EngineOptions chosen;
   set_slice_options(flags, chosen);
   request.smoe = chosen.smoe;
@@ -215,7 +227,7 @@ void set_smoe(const SliceFlags& flags, HybridRequest& request) {
     if (!typed->empty()) request.smoe_flags.push_back(setting);
   SliceFlags others = flags;
   others.alpha = others.merge = others.renorm = others.resident = "";
-  check_whole(others);
+  set_slices(others, request);
 }
 
 // Replays slice-lru over a recorded run of a model in slices.
@@ -325,7 +337,7 @@ bool is_hybrid(const Options& options) {
   if (!options.timed.profile.empty() || !options.timed.memories.empty() || !options.machine.slices.empty() ||
       !options.machine.shape.empty())
     throw Error(ErrorKind::kUsage,
-                "a replay with a device takes its costs from the machine, and whole experts")
+                "a replay with a device takes its costs from the machine, and sizes from the trace")
         .in(Setting::kMachine)
         .expected("what `sluice simulate " + Setting::kHelp +
                   "` lists under \"Host and device\", and the host's cache")
@@ -390,7 +402,7 @@ void run(const Options& options) {
                           options.common.json,
                           options.common.quiet,
                           options.machine.router};
-    set_smoe(options.slices, request);
+    set_rules(options.slices, request);
     return hybrid_replay(request, options.hybrid);
   }
   if (options.machine.asked()) {

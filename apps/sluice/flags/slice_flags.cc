@@ -76,14 +76,15 @@ void add_computing_flags(Command& command, SliceFlags& flags) {
       ->group(slices);
 }
 
+void add_precision_flag(Command& command, SliceFlags& flags, const std::string& help) {
+  command.add_option(Setting::kPrecision, &flags.precision, help)->group(slices_group());
+}
+
 void add_slice_flags(Command& command, SliceFlags& flags) {
   const std::string slices = slices_group(), limits = "Limits on misses";
-  command
-      .add_option(
-          Setting::kPrecision, &flags.precision,
-          "Experts are computed at: high, low, or dbsc (a token's critical experts high); prompts are "
-          "computed high; default: the preset's")
-      ->group(slices);
+  add_precision_flag(command, flags,
+                     "Experts are computed at: high, low, or dbsc (a token's critical experts high); prompts "
+                     "are computed high; default: the preset's");
   command
       .add_option(Setting::kCritical, &flags.critical,
                   "Which experts dbsc takes as critical: single-head (their share of the token's weights), "

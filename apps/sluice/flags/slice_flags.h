@@ -21,11 +21,13 @@ struct SliceFlags {
   std::optional<std::int64_t> top_j, critical_count;
 };
 
-// For all three functions `flags` must outlive `command`.
+// For all four functions `flags` must outlive `command`.
 void add_activations_flag(Command& command, SliceFlags& flags);
 // Adds that flag and others of commands that compute; replays do not have them.
 void add_computing_flags(Command& command, SliceFlags& flags);
 void add_slice_flags(Command& command, SliceFlags& flags);
+// Setting::kPrecision alone, which add_slice_flags() has, too.
+void add_precision_flag(Command& command, SliceFlags& flags, const std::string& help);
 // Error(kUsage) that names the flag.
 void set_slice_options(const SliceFlags& flags, engine::EngineOptions& options);
 

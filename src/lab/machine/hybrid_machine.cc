@@ -220,27 +220,33 @@ Json to_json(const HybridMachine& machine) {
 
 HybridMachine hybrid_machine_of(const engine::Profile& profile, const std::string& path) {
   const engine::DeviceProfile& device = profile.device.value();
-  if (device.in_slices())
-    throw Error(ErrorKind::kUnsupported,
-                "the profile is of experts in slices, and a replay of a host and a device has whole experts")
-        .in(path)
-        .expected("a profile of experts as words or packed")
-        .found(device.view)
-        .fix("replay the host alone (" + Setting::kCache + " slice-lru), or another model's trace");
   if (!device.computes_experts())
     throw Error(ErrorKind::kUnsupported, "the profile is of a device that computes no expert of its model")
         .in(path)
         .expected("times of experts on the device")
         .found("none")
         .fix("replay with a profile of another device");
+  using experts::Part;
+  experts::Parts slices;
+  if (device.in_slices())
+    slices = device.view == engine::kMsbView ? experts::Parts(Part::kMsb) : Part::kMsb | Part::kLsb;
   return {.name = path,
-          .expert_bits = word_bits() * static_cast<double>(device.expert) /
-                         static_cast<double>(std::max<Bytes>(profile.model.full, 1)),
+          .expert_bits = device.in_slices() ? 0
+                                            : word_bits() * static_cast<double>(device.expert) /
+                                                  static_cast<double>(std::max<Bytes>(profile.model.full, 1)),
           .expert_bytes = device.expert,
           .source = fmt::format("measured: {} beside {}", device.device, profile.machine.cpu),
           .costs = profile.device_costs(),
           .buffers = engine::kLeastStaging,
-          .packed = device.view == engine::kPackedView};
+          .packed = device.view == engine::kPackedView,
+          .slices = slices};
+}
+
+void divide_into_slices(const experts::ExpertBytes& bytes, HybridMachine& machine) {
+  if (!machine.slices.empty()) return;
+  const auto both = static_cast<double>(bytes.msb + bytes.lsb);
+  machine.costs.device.msb = static_cast<double>(bytes.msb) / both;
+  machine.costs.device.lsb = static_cast<double>(bytes.lsb) / both;
 }
 
 void limit_link(double bytes_per_s, HybridMachine& machine) {

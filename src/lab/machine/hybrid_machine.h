@@ -18,7 +18,7 @@ namespace sluice::lab {
 
 struct HybridMachine {
   std::string name;
-  double expert_bits = 16;          // of a weight
+  double expert_bits = 16;          // of a weight; 0: in slices, unknown
   Bytes expert_bytes = 0;           // that a copy moves
   std::string source = {};          // where the costs are from
   experts::ExpertCosts costs = {};  // seconds; `fetch` is unused: reads of the host are not timed
@@ -27,7 +27,8 @@ struct HybridMachine {
   // The parts of all experts that its device's memory held in its paper, each a row of a replay that names no
   // other size; empty: unknown.
   std::vector<double> slot_shares = {};
-  bool packed = false;  // measured with copies of packed planes, which the host then keeps, too
+  bool packed = false;         // measured with copies of packed planes, which the host then keeps, too
+  experts::Parts slices = {};  // measured with copies of these; empty: of whole experts
 };
 
 // Those of DALI are of DeepSeek-V2-Lite's expert, except the two whose names say Mixtral:
@@ -63,6 +64,10 @@ std::vector<std::string> hybrid_machine_names();
 // Its link carries at most so many bytes a second: copies take as long as that says, and rows longer by the
 // same factor. Does nothing to a slower link. REQUIRES: bytes_per_s > 0.
 void limit_link(double bytes_per_s, HybridMachine& machine);
+
+// Sets what a copy of either slice of an expert takes, where the machine was not measured with slices: their
+// shares, by bytes, of the time of a copy, which then brings both. REQUIRES: `bytes` of experts in slices.
+void divide_into_slices(const experts::ExpertBytes& bytes, HybridMachine& machine);
 
 // The preset with that name, or the file: a machine, or a profile of version 2 with a device. Error(kUsage)
 // for a name that is neither; Error(kInvalid) for a profile without a device.

@@ -32,17 +32,35 @@ void check_router(const HybridSettings& settings, const RoutedSteps& steps) {
       .fix("record one with sluice trace, or use the router exact");
 }
 
+void check_slices(const HybridSettings& settings, const RoutedSteps& steps) {
+  if (!settings.slices) return;
+  settings.slices->precision.critical.validate(steps.top_k);
+  if (settings.sizes != nullptr && settings.sizes->bytes({0, 0}).msb > 0) return;
+  throw Error(ErrorKind::kUsage, "the trace is of whole experts, which have one precision")
+      .in(Setting::kPrecision)
+      .expected("what sluice trace records of a store that was packed with " + Setting::kSlices)
+      .found("whole experts")
+      .fix("record such a run, or leave " + Setting::kPrecision + " out");
+}
+
 void check(const HybridSettings& settings, const RoutedSteps& steps) {
   experts::check_host_cache(*settings.host.cache);
+  check_slices(settings, steps);
   const std::array routers = {settings.router};
-  experts::check_combination({.routers = routers,
-                              .cache = settings.host.cache,
-                              .prefetch = settings.prefetch,
-                              .placement = settings.placement,
-                              .device_cache = settings.device_cache,
-                              .tiers = settings.tiers.value_or(experts::Tiers::kInclusive),
-                              .residual = true,  // `steps` are what it predicts
-                              .transitions = settings.transitions != nullptr});
+  const experts::SliceSetting* const slices = settings.slices ? &*settings.slices : nullptr;
+  experts::check_combination(
+      {.family = slices != nullptr ? experts::Family::kSliced : experts::Family::kRaw,
+       .routers = routers,
+       .cache = settings.host.cache,
+       .precision = slices != nullptr ? slices->precision.mode : experts::PrecisionMode::kFull,
+       .constraint = slices != nullptr ? slices->limits.mode : experts::ConstraintMode::kNone,
+       .prefetch = settings.prefetch,
+       .slices = slices != nullptr ? &slices->cache : nullptr,
+       .placement = settings.placement,
+       .device_cache = settings.device_cache,
+       .tiers = settings.tiers.value_or(experts::Tiers::kInclusive),
+       .residual = true,  // `steps` are what it predicts
+       .transitions = settings.transitions != nullptr});
   check_router(settings, steps);
   const experts::PredictorKind predictor = settings.prefetch->predictor;
   if (predictor != experts::PredictorKind::kNone && !steps.predicted)
@@ -112,11 +130,19 @@ class HybridReplay {
     return settings_.sizes != nullptr ? *settings_.sizes : counted_;
   }
 
+  bool in_slices() const { return settings_.slices.has_value(); }
+
+  experts::Parts kept() const {  // of an expert that stays with the host
+    if (!in_slices()) return settings_.host.keep;
+    return experts::kept_slices(settings_.slices->precision.mode, settings_.host.cache->sliced);
+  }
+
   Bytes whole_experts() const {  // of all layers
+    const experts::Parts whole = in_slices() ? kept() : experts::Parts(experts::Part::kFull);
     Bytes all = 0;
     for (std::uint32_t layer = 0; layer < steps_.layers; ++layer)
       for (std::uint32_t e = 0; e < steps_.experts; ++e)
-        all += sizes().bytes({static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(e)}).full;
+        all += sizes().bytes({static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(e)}).of(whole);
     return all;
   }
 
@@ -129,23 +155,26 @@ class HybridReplay {
     return experts::usual_tiers(
         {.cache = *settings_.host.cache,
          .sizes = sizes(),
-         .keep = settings_.host.keep,
+         .keep = kept(),
          .layers = steps_.layers,
          .experts = steps_.experts,
          .by_layer = settings_.host.by_layer,
          .capacity = settings_.host.capacity.value_or(experts::kAnyBytes),
-         .would_repack =
-             settings_.host.keep != experts::Parts(experts::Part::kFull) && !settings_.packed_copies});
+         .would_repack = !in_slices() && settings_.host.keep != experts::Parts(experts::Part::kFull) &&
+                         !settings_.packed_copies});
   }
 
   bool routes() const { return settings_.router->lossy; }
 
   experts::LayerPolicies policies() const {
     const HybridHost& host = settings_.host;
-    experts::CacheConfig config{.keep = host.keep, .seed = settings_.seed};
+    experts::CacheConfig config{.keep = kept(), .seed = settings_.seed};
     if (host.pools) config.pools.slots = {*host.pools};
+    if (in_slices()) config.slices = settings_.slices->cache;
     return experts::make_policies(
-        {.router = routes() ? settings_.router.row() : nullptr,
+        {.precision = in_slices() ? settings_.slices->precision
+                                  : experts::PrecisionRule{.mode = experts::PrecisionMode::kFull},
+         .router = routes() ? settings_.router.row() : nullptr,
          .router_config = {.select = {.top_k = steps_.top_k}, .smoe = settings_.smoe},
          .placement = settings_.placement.row(),
          .host = experts::HostCaches{.cache = *host.cache,
@@ -155,6 +184,11 @@ class HybridReplay {
          .device = device(),
          .costs = settings_.costs},
         sizes());
+  }
+
+  std::optional<experts::DeviceSlices> slots() const {
+    if (!in_slices()) return std::nullopt;
+    return experts::device_slices(settings_.slices->precision.mode, settings_.slot_slices);
   }
 
   experts::DevicePolicyChoice device() const {
@@ -169,6 +203,7 @@ class HybridReplay {
                        .slots = settings_.slots,
                        .seed = settings_.seed,
                        .workload = settings_.workload},
+            .slices = slots(),
             .buffers = settings_.buffers,
             .prefill_placement = in_prompts,
             .prefill_from = settings_.prefill_from,
@@ -187,9 +222,10 @@ class HybridReplay {
     log_(experts::decision_heading({.cache = std::string(settings_.host.cache.name()),
                                     .scope = settings_.host.by_layer ? "layer" : "global",
                                     .capacity = host_capacity(),
-                                    .keep = settings_.host.keep,
+                                    .keep = kept(),
                                     .seed = settings_.seed,
                                     .pools = settings_.host.pools,
+                                    .slices = settings_.slices,
                                     .routing = steps_.played,
                                     .device = experts::device_setting(decider_.policies())}));
     line_.clear();
@@ -292,6 +328,9 @@ class HybridReplay {
     HybridHostCounts& counts = (in_prompt_ ? result_.prefill : result_.decode).host;
     counts.accesses += outcome.hits.size() + outcome.misses.size();
     counts.hits += outcome.hits.size();
+    if (in_slices())
+      counts.slices.add(outcome, sizes(), experts::least_parts(settings_.slices->precision.mode),
+                        experts::Part::kMsb | experts::Part::kLsb);
   }
 
   // A layer whose tokens nobody predicts has no predicted logits.

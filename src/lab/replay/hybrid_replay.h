@@ -10,10 +10,12 @@
 
 #include "experts/cache/cache_policies.h"
 #include "experts/core/pools.h"
+#include "experts/decision_log.h"
 #include "experts/device_decider.h"
 #include "experts/layer_decider.h"
 #include "experts/named_policy.h"
 #include "experts/prefetch/prefetch.h"
+#include "experts/routing/miss_account.h"
 #include "experts/routing/routing_changes.h"
 #include "experts/routing/smoe_rules.h"
 #include "experts/schedule/expert_costs.h"
@@ -25,15 +27,18 @@ namespace sluice::lab {
 // The host's own cache. Its capacity is in the unit of HybridSettings::sizes.
 struct HybridHost {
   experts::Named<experts::CachePolicy> cache = "lru";
-  bool by_layer = false;               // one for each layer; else one for all
-  std::optional<Bytes> capacity = {};  // of each cache; empty: of all experts
-  experts::Parts keep = experts::Part::kFull;
+  bool by_layer = false;                         // one for each layer; else one for all
+  std::optional<Bytes> capacity = {};            // of each cache; empty: of all experts
+  experts::Parts keep = experts::Part::kFull;    // unused for slices, of which it keeps what their rules say
   std::optional<experts::PoolSlots> pools = {};  // for zip-pools, which needs them
 };
 
 struct HybridSettings {
   HybridHost host = {};
   const experts::ExpertSizes* sizes = nullptr;  // of the trace; null: capacities count experts
+  // Experts are in slices, of which `sizes` are, and computed by these rules; empty: they are whole.
+  std::optional<experts::SliceSetting> slices = {};
+  experts::Parts slot_slices = experts::Part::kMsb | experts::Part::kLsb;  // that a slot has room for
   // "exact": the recorded choices. Another router chooses anew, by the recorded logits.
   experts::Named<experts::RouterPolicy> router = "exact";
   experts::SmoeRules smoe = {};  // for that router
@@ -58,6 +63,7 @@ struct HybridSettings {
 // The host's residency, as it was asked: about what the host computes, and what the device gets from it.
 struct HybridHostCounts {
   std::uint64_t accesses = 0, hits = 0;
+  experts::MissAccount slices;  // of experts in slices
   std::uint64_t misses() const { return accesses - hits; }
 };
 

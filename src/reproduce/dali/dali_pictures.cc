@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -40,6 +41,19 @@ struct Lane {
   experts::HybridTimes times;
   std::vector<PlotSpan> spans;
 };
+// Attention is the device's, too: it has a row of its own because copies go on beside it.
+enum LaneRow : std::size_t { kDevice, kAttention, kHost, kSync, kLink };
+const std::vector<std::string> kLaneRows = {"device", "attention", "host", "sync", "link"};
+enum LaneKind : std::size_t { kCompute, kCopy, kAhead, kGate, kPredict, kPolicy, kWait, kLaunch, kSwitch };
+const std::vector<std::string> kLaneKinds = {"compute",
+                                             "copy",
+                                             "prefetch",
+                                             "attention, norms, gate",
+                                             "predict",
+                                             "policy",
+                                             "wait for the device",
+                                             "launch",
+                                             "change of streams"};
 
 Lane lane_of(const experts::ExpertCosts& costs, const std::vector<std::uint32_t>& tokens) {
   std::vector<experts::ExpertId> ids;
@@ -84,34 +98,35 @@ Lane lane_of(const experts::ExpertCosts& costs, const std::vector<std::uint32_t>
                                                 .loads = loads,
                                                 .prefetches = prefetches});
   Lane lane{times, {}};
-  enum Row : std::size_t { kDevice, kHost, kLink };
-  enum Kind : std::size_t { kDecide, kCompute, kPredict, kCopy, kAhead, kGate };
-  const auto add = [&](Row row, Kind kind, double begin, double end, const std::string& label) {
+  const auto add = [&](LaneRow row, LaneKind kind, double begin, double end, const std::string& label) {
     if (end > begin) lane.spans.push_back({row, kind, begin * 1e3, end * 1e3, label});
   };
-  add(kHost, kDecide, times.gate, times.decided, "decide");
-  add(kDevice, kCompute, times.decided, times.resident, "shared, resident");
-  add(kDevice, kPredict, times.resident, times.predicted, "predict");
+  const auto launch = [&](double begin, const std::string& label) {
+    add(kDevice, kLaunch, begin, begin + costs.device.launch, label);
+    return begin + costs.device.launch;
+  };
+  const double change = costs.device.stream_switch;
+  add(kSync, kWait, times.gate, times.gate + costs.device.sync, "scores down");
+  add(kHost, kPolicy, times.gate + costs.device.sync, times.decided, "decide");
+  add(kDevice, kCompute, launch(times.decided, "shared, resident"), times.resident, "shared, resident");
+  add(kDevice, kSwitch, times.resident, times.resident + change, "to the prediction");
+  add(kDevice, kPredict, times.resident + change, times.predicted - change, "predict");
+  add(kDevice, kSwitch, times.predicted - change, times.predicted, "and back");
   for (std::size_t i = 0; i < loads.size(); ++i) {
     const std::string name = fmt::format("expert {}", loads[i].id.index);
     add(kLink, kCopy, clock.load_arrivals()[i] - loads[i].transfer, clock.load_arrivals()[i], name);
-    add(kDevice, kCompute, clock.load_ends()[i] - loads[i].compute - costs.device.launch,
+    add(kDevice, kCompute, launch(clock.load_ends()[i] - loads[i].compute - costs.device.launch, name),
         clock.load_ends()[i], name);
   }
-  add(
-      kHost, kCompute,
-      times.host -
-          [&] {
-            double sum = 0;
-            for (const double one : on_host) sum += one;
-            return sum;
-          }(),
-      times.host, fmt::format("{} experts", on_host.size()));
+  const double begun = times.host - std::accumulate(on_host.begin(), on_host.end(), 0.0);
+  add(kSync, kWait, times.decided, begun, "inputs down");
+  add(kHost, kCompute, begun, times.host, fmt::format("{} experts", on_host.size()));
   add(kLink, kCopy, times.rows - rows, times.rows, "rows");
+  add(kSync, kWait, times.predicted, times.predicted + costs.device.sync, "prediction down");
   for (const experts::LinkArrival& one : clock.arrivals())
     add(kLink, kAhead, std::max(one.time - costs.device.transfer, times.predicted + costs.device.sync),
         one.time, "prefetch");
-  add(kDevice, kGate, times.combined, times.end, "next gate");
+  add(kAttention, kGate, times.combined, times.end, "next layer's");
   return lane;
 }
 
@@ -128,8 +143,7 @@ void lanes(Report& report) {
        "divided by greedy; DeepSeek-V2-Lite at 16 bits",
        gantt_chart({"One layer, host and device side by side", "ms from the layer's gate", "",
                     "prefetches wait until the prediction is known, and go on behind the layer"},
-                   {"device", "host", "link"},
-                   {"decide", "compute", "predict", "copy", "prefetch", "next gate"}, lane.spans)});
+                   kLaneRows, kLaneKinds, lane.spans)});
   const auto& times = lane.times;
   report.data["lanes"] = {{"decided_s", times.decided}, {"resident_s", times.resident},
                           {"device_s", times.device},   {"host_s", times.host},

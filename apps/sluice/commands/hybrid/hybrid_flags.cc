@@ -53,6 +53,12 @@ void add_hybrid_flags(Command& command, HybridFlags& flags) {
                   "The link carries no more than this (25GB/s), however fast the machine's is")
       ->group(group);
   command
+      .add_option(Setting::kDeviceKeep, &flags.device_keep,
+                  "Slots of experts in slices have room for both slices: full; default: with " +
+                      Setting::kPrecision + " low for the MSB alone")
+      ->one_of({"full"})
+      ->group(group);
+  command
       .add_option(
           Setting::kPrefetch, &flags.prefetch,
           prefetches +

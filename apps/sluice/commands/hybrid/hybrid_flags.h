@@ -12,13 +12,14 @@ namespace sluice::app {
 class Command;
 
 struct HybridFlags {
-  std::string memories, slots, caches, placement, placement_prefill, prefetch, batches, tiers, link;
+  std::string memories, slots, caches, placement, placement_prefill, prefetch, batches, tiers, link,
+      device_keep;
   DeviceCacheFlags cache_rules;
   std::optional<std::uint64_t> prefetch_size;
   bool asked() const {
     return !(memories.empty() && slots.empty() && caches.empty() && placement.empty() &&
              placement_prefill.empty() && prefetch.empty() && batches.empty() && tiers.empty() &&
-             link.empty()) ||
+             link.empty() && device_keep.empty()) ||
            cache_rules.asked() || prefetch_size;
   }
 };

@@ -20,6 +20,7 @@
 #include "device/emulated/emulated_spec.h"
 #include "experts/decision_log.h"
 #include "experts/prefetch/prefetch.h"
+#include "experts/presets.h"
 #include "experts/registry.h"
 #include "flags/output_path.h"
 #include "flags/pool_slots.h"
@@ -49,9 +50,11 @@ std::vector<std::vector<double>> popularity_of(const std::string& path, const tr
 }
 
 // The host's cache of all rows. By bytes where the trace says sizes and nothing counts experts.
-std::optional<trace::TraceSizes> set_host(const HybridHostFlags& flags, const trace::TraceHeader& header,
+std::optional<trace::TraceSizes> set_host(const HybridRequest& request, const trace::TraceHeader& header,
                                           std::vector<HybridRow>& rows) {
+  const HybridHostFlags& flags = request.host;
   lab::HybridHost host;
+  if (request.slices) host.cache = experts::usual_slice_cache(request.slices->precision.mode);
   if (!flags.cache.empty()) host.cache = flags.cache;
   host.by_layer = flags.scope == "layer";
   if (flags.keep == "packed") host.keep = experts::Part::kSm | experts::Part::kExp;
@@ -59,7 +62,20 @@ std::optional<trace::TraceSizes> set_host(const HybridHostFlags& flags, const tr
   std::optional<Room> room;
   if (!flags.capacity.empty()) room = parse_room(flags.capacity);
   if (room) host.capacity = room->amount;
-  const bool by_bytes = header.sizes && (!room || room->bytes);
+  const bool sliced = header.sizes && header.sizes->bytes({0, 0}).msb > 0;
+  if (room && room->bytes && sliced && !request.slices)
+    throw Error(ErrorKind::kUsage, "the trace is of experts in slices, whose sizes depend on the precision")
+        .in(Setting::kCapacity)
+        .expected(Setting::kPrecision + " beside it, or a number of experts")
+        .found(flags.capacity)
+        .fix("give " + Setting::kPrecision + " as the model was run");
+  if (room && !room->bytes && request.slices)
+    throw Error(ErrorKind::kUsage, "a cache of slices takes its capacity in bytes")
+        .in(Setting::kCapacity)
+        .expected("a size (4GiB)")
+        .found(flags.capacity)
+        .fix("give one size");
+  const bool by_bytes = header.sizes && (!room || room->bytes) && sliced == request.slices.has_value();
   if (room && room->bytes && !header.sizes)
     throw Error(ErrorKind::kUsage, "the trace does not say how large its experts are")
         .in(Setting::kCapacity)
@@ -70,6 +86,29 @@ std::optional<trace::TraceSizes> set_host(const HybridHostFlags& flags, const tr
   if (by_bytes) sizes = header.sizes;
   for (HybridRow& row : rows) row.settings.host = host;
   return sizes;
+}
+
+// Machines that were measured with slices know what each takes; of others a copy is of both slices.
+void set_slices(const HybridRequest& request, const trace::TraceHeader& header,
+                std::vector<lab::HybridMachine>& machines) {
+  for (lab::HybridMachine& machine : machines) {
+    if (!request.slices && !machine.slices.empty())
+      throw Error(ErrorKind::kUsage,
+                  "the profile is of experts in slices, and a replay of these needs a precision")
+          .in(Setting::kPrecision)
+          .expected("high, low or dbsc, as the model was run")
+          .found("none")
+          .fix("give " + Setting::kPrecision + ", or a profile of the model with whole experts");
+    if (!request.slices || !header.sizes) continue;
+    if (const experts::ExpertBytes bytes = header.sizes->bytes({0, 0}); bytes.msb > 0)
+      lab::divide_into_slices(bytes, machine);
+    const bool low = request.slices->precision.mode == experts::PrecisionMode::kLow;
+    const experts::Parts run =
+        low ? experts::Parts(experts::Part::kMsb) : experts::Part::kMsb | experts::Part::kLsb;
+    if (!machine.slices.empty() && machine.slices != run && !request.quiet)
+      print_warning("{} was measured with {}; a run with it has another {}", machine.name,
+                    experts::parts_name(machine.slices), mark(Setting::kPrecision));
+  }
 }
 
 // A trace does not say by which rule its model limits a token's selection.
@@ -123,6 +162,7 @@ void hybrid_replay(const HybridRequest& request, const HybridFlags& flags) {
   const std::unique_ptr<trace::RoutingTrace> trace = trace::open_trace(request.trace);
   const trace::TraceHeader header = trace->header();
   check_prefill(request.prefill, header, request.trace);
+  set_slices(request, header, machines);
   std::vector<HybridRow> rows = hybrid_rows(request, flags, machines, header);
   check_hybrid_effects(request, flags, rows);
   if (!request.decisions.empty() && rows.size() != 1)
@@ -137,7 +177,7 @@ void hybrid_replay(const HybridRequest& request, const HybridFlags& flags) {
     for (HybridRow& row : rows) row.settings.workload.popularity = popularity;
   }
   check_output();
-  const std::optional<trace::TraceSizes> sizes = set_host(request.host, header, rows);
+  const std::optional<trace::TraceSizes> sizes = set_host(request, header, rows);
   RoutingOfRows routing(request, header, rows);
   for (HybridRow& row : rows) try {
       row.settings.sizes = sizes ? &*sizes : nullptr;

@@ -20,19 +20,46 @@ double bytes_of(const HybridRow& row, double seconds) {
   return seconds / row.settings.costs.device.transfer * static_cast<double>(row.machine->expert_bytes);
 }
 
+// What the phase's steps moved. Of whole experts so many; of slices what the link's time and the account say.
+double demand_bytes(const HybridRow& row, const lab::HybridPhase& phase) {
+  if (row.settings.slices) return bytes_of(row, phase.link.loads);
+  return static_cast<double>((phase.counts.loads + phase.counts.streamed) * row.machine->expert_bytes);
+}
+
+double update_bytes(const HybridRow& row, const lab::HybridPhase& phase) {
+  if (row.settings.slices) return bytes_of(row, phase.link.updates);
+  return static_cast<double>(phase.counts.updates * row.machine->expert_bytes);
+}
+
+double disk_bytes(const HybridRow& row, const lab::HybridHostCounts& host) {
+  return row.settings.slices ? host.slices.missed
+                             : static_cast<double>(host.misses() * row.machine->expert_bytes);
+}
+
 // Where pools hold parts of experts, less is read than the misses' whole experts.
 Json host_json(const HybridRow& row, const lab::HybridHostCounts& host) {
   const bool whole = !row.settings.host.pools;
   return {{"accesses", host.accesses},
           {"hits", host.hits},
           {"misses", host.misses()},
-          {"bytes_read", whole ? Json(host.misses() * row.machine->expert_bytes) : Json()}};
+          {"bytes_read", whole ? Json(static_cast<Bytes>(disk_bytes(row, host))) : Json()}};
+}
+
+// What the host was asked for in decode steps, by the names of `run`.
+Json slices_json(const HybridRow& row) {
+  if (!row.settings.slices) return nullptr;
+  const experts::MissAccount& all = row.result.decode.host.slices;
+  return {{"precision", experts::precision_name(row.settings.slices->precision.mode)},
+          {"msb_hits", all.msb_requests - all.msb_misses},
+          {"msb_misses", all.msb_misses},
+          {"lsb_hits", all.lsb_requests - all.lsb_misses - all.downgrades},
+          {"lsb_misses", all.lsb_misses},
+          {"downgrades", all.downgrades}};
 }
 
 Json phase_json(const HybridRow& row, const lab::HybridPhase& phase) {
   const experts::DeviceCounts& counts = phase.counts;
   const lab::OwnExperts& own = phase.own;
-  const auto bytes = static_cast<double>(row.machine->expert_bytes);
   return {{"steps", phase.steps},
           {"tokens", phase.tokens},
           {"seconds", phase.seconds},
@@ -60,10 +87,10 @@ Json phase_json(const HybridRow& row, const lab::HybridPhase& phase) {
             {"moe_s", counts.moe}}},
           {"device",
            {{"link",
-             {{"demand", static_cast<double>(counts.loads + counts.streamed) * bytes},
+             {{"demand", demand_bytes(row, phase)},
               {"result_s", phase.link.rows},  // a machine knows what rows take, not their bytes
               {"prefetch", bytes_of(row, phase.link.prefetches)},
-              {"update", static_cast<double>(counts.updates) * bytes},
+              {"update", update_bytes(row, phase)},
               {"busy_s", phase.link.loads + phase.link.rows + phase.link.prefetches + phase.link.updates}}}}},
           {"prefetch",
            {{"asked", counts.prefetch.asked},
@@ -139,6 +166,7 @@ Json hybrid_json(const HybridRow& row) {
           {"start_experts", row.result.start},
           {"fallbacks", row.result.fallbacks},
           {"routing", routing_json(row)},
+          {"slices", slices_json(row)},
           {"profile", {{"hash", fmt::format("{:016x}", experts::hash_of(row.settings.costs))}}},
           {"prefill", phase_json(row, row.result.prefill)},
           {"decode", phase_json(row, decode)},
@@ -171,10 +199,7 @@ void print_hybrid(const lab::RoutedSteps& recorded, const HybridRequest& request
     const experts::DeviceCounts& counts = decode.counts;
     const auto percent = [](double share) { return fmt::format("{:.1f}", 100 * share); };
     const auto steps = static_cast<double>(std::max<std::uint64_t>(decode.steps, 1));
-    const auto bytes = [&](std::uint64_t copies) {
-      return format_bytes(
-          static_cast<Bytes>(static_cast<double>(copies * row.machine->expert_bytes) / steps));
-    };
+    const auto bytes = [&](double all) { return format_bytes(static_cast<Bytes>(all / steps)); };
     table.push_back(
         {row.machine->name, row.preset, row.batch ? std::to_string(*row.batch) : "-",
          std::to_string(row.settings.slots), std::string(row.settings.device_cache.name()),
@@ -182,10 +207,12 @@ void print_hybrid(const lab::RoutedSteps& recorded, const HybridRequest& request
          percent(counts.token_hit()),
          fmt::format("{:.2f}", static_cast<double>(counts.loads + counts.streamed + counts.updates) /
                                    (steps * recorded.layers)),
-         bytes(counts.loads + counts.streamed), bytes(counts.updates), format_duration(counts.moe / steps),
-         format_duration(decode.seconds / steps)});
+         bytes(demand_bytes(row, decode)), bytes(update_bytes(row, decode)),
+         format_duration(counts.moe / steps), format_duration(decode.seconds / steps)});
     if (reads_disk)
-      table.back().insert(table.back().end(), {bytes(counts.returns), bytes(decode.host.misses())});
+      table.back().insert(table.back().end(),
+                          {bytes(static_cast<double>(counts.returns * row.machine->expert_bytes)),
+                           bytes(disk_bytes(row, decode.host))});
     if (decode.steps == 0) std::fill(table.back().begin() + kTitles, table.back().end(), "-");
     if (reads_ahead) {
       const experts::PrefetchCounts& ahead = counts.prefetch;

@@ -119,6 +119,13 @@ void set_prefetch(const NamedParts& named, const experts::DevicePreset* preset, 
   settings.buffers = row.machine->buffers + (ahead ? settings.prefetch_size : 0);
 }
 
+// As the engine chooses them.
+void set_slices(const HybridRequest& request, const HybridFlags& flags, lab::HybridSettings& settings) {
+  settings.slices = request.slices;
+  const bool low = request.slices && request.slices->precision.mode == experts::PrecisionMode::kLow;
+  if (low && flags.device_keep.empty()) settings.slot_slices = experts::Part::kMsb;
+}
+
 }  // namespace
 
 std::vector<HybridRow> hybrid_rows(const HybridRequest& request, const HybridFlags& flags,
@@ -150,6 +157,7 @@ std::vector<HybridRow> hybrid_rows(const HybridRequest& request, const HybridFla
                 experts::workload_config(flags.cache_rules.setting(), experts::usual_admit(preset));
             if (!flags.tiers.empty()) settings.tiers = experts::parse_tiers(flags.tiers);
             settings.packed_copies = machine.packed;
+            set_slices(request, flags, settings);
             settings.costs = machine.costs;
             if (preset != nullptr) settings.router = preset->router;
             if (!request.router.empty()) settings.router = request.router;
@@ -182,6 +190,8 @@ void check_hybrid_effects(const HybridRequest& request, const HybridFlags& flags
   std::vector<Effect> all = {
       {Setting::kPrefetchSize, flags.prefetch_size.has_value(), prefetches,
        Setting::kPrefetch + " or a preset that prefetches", "the prefetch none"},
+      {Setting::kDeviceKeep, !flags.device_keep.empty(), request.slices.has_value(),
+       "experts in slices (" + Setting::kPrecision + ")", "whole experts"},
   };
   const bool follows_smoe = std::ranges::any_of(
       rows, [](const HybridRow& row) { return row.settings.router->rules == experts::RouterRules::kSmoe; });

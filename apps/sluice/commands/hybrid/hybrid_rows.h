@@ -28,9 +28,10 @@ struct HybridRequest {
   std::optional<std::uint64_t> prefill = {};
   std::uint64_t seed = 0;
   bool json = false, quiet = false;
-  std::string router = {};               // as typed; empty: the preset's
-  experts::SmoeRules smoe = {};          // where the router is smoe …
-  std::vector<Setting> smoe_flags = {};  // … and the flags by which they were given
+  std::string router = {};                           // as typed; empty: the preset's
+  experts::SmoeRules smoe = {};                      // where the router is smoe …
+  std::vector<Setting> smoe_flags = {};              // … and the flags by which they were given
+  std::optional<experts::SliceSetting> slices = {};  // experts in slices, by these rules; empty: whole ones
 };
 
 struct HybridRow {

@@ -104,9 +104,13 @@ void DeviceUnit::begin_event(const UnitEvent& event) {
   SLUICE_CHECK(event.tokens <= most_tokens_, std::to_string(event.tokens));
   tokens_ = event.tokens;
   launches_ = 0;
-  store_.begin(event.layer, event.plan);
   needed_ = !event.plan.uses.empty();
-  if (!needed_ || dense_there_) return;
+  if (needed_ && !dense_there_) send_inputs(event);
+  store_.begin(event.layer, event.plan);
+}
+
+// Before copies of experts that are under way become demand: all experts wait for the inputs.
+void DeviceUnit::send_inputs(const UnitEvent& event) {
   for (const Form& form : layout_.forms) {
     const float* const inputs = event.inputs[static_cast<std::size_t>(form.form)];
     sent_.push_back(

@@ -101,6 +101,7 @@ class DeviceUnit final : public ComputeUnit {
   };
 
   static Layout lay_out(device::Address begin, const UnitParts& parts);
+  void send_inputs(const UnitEvent& event);
   std::array<device::Event, 3> send_biases(const ExpertWork& work, std::size_t way);
   // Queues one launch of these, and what brings its rows back.
   void enqueue(std::span<Held> held, std::size_t way, const ExpertWork* biases);
