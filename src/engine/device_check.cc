@@ -70,7 +70,7 @@ device::DeviceFacts open_device(const store::Checkpoint& checkpoint, const model
                                 const device::DeviceMaker& devices, const KernelMaker& make_kernels,
                                 EnginePlan& plan) {
   const device::DeviceSpec& spec = plan.device.value().spec;
-  device::DeviceFacts facts = devices.facts(spec, {});
+  device::DeviceFacts facts = devices.facts(spec);
   if (spec.is_played()) return facts;  // with the functions of the host
   plan.device_faults = check_device(spec, devices, make_kernels, work_of(checkpoint, model, plan)).faults;
   if (!plan.device_faults.empty()) step_down(checkpoint, model, plan);

@@ -302,7 +302,7 @@ TEST_F(QuantisedGguf, ActivationsInCodesHaveTheSameBitsOnADevice) {
 // A GPU whose kernels run in lockstep.
 EngineHooks gpu_hooks() {
   EngineHooks hooks;
-  hooks.devices.facts = [](const device::DeviceSpec&, const device::LoadKernels&) {
+  hooks.devices.facts = [](const device::DeviceSpec&) {
     return device::DeviceFacts{"Fake GPU, compute 9.0", kMiB, kGiB};
   };
   hooks.devices.make = [](const device::DeviceSpec&, device::DeviceOptions made) {

@@ -81,7 +81,7 @@ class GpuEngineTest : public ::testing::TestWithParam<std::string> {
   }
   EngineHooks hooks() {
     EngineHooks hooks;
-    hooks.devices.facts = [this](const device::DeviceSpec&, const device::LoadKernels&) {
+    hooks.devices.facts = [this](const device::DeviceSpec&) {
       if (fails_) throw Error(ErrorKind::kIo, "the GPU does not answer").in("cuda:0");
       return device::DeviceFacts{"Fake GPU, compute 9.0", kContext, 2 * kGiB};
     };
