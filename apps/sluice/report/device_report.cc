@@ -296,7 +296,7 @@ std::string device_text(const engine::RunReport& run) {
                      run.device->spec().dilation(), shown_device(run.device->name()));
 }
 
-// Of layers whose experts the host computes because of their formats.
+// How many layers have experts that the host computes because of their formats.
 std::size_t layers_lacking(const engine::RunReport& run) {
   const std::size_t layers = run.model.config.sparse_layers();
   return layers - run.plan.device->experts_lack.layers_there(layers);

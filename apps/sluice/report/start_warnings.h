@@ -9,7 +9,7 @@
 
 namespace sluice::app {
 
-// Of the host's instruction set and of a device. One line each; none where all is well.
+// About the instruction set of the host, and about a device: a line each; none where all is well.
 void write_start_warnings(const engine::RunReport& run);
 
 // [{operation, found, of}]: what a device has computed otherwise than the host.
