@@ -10,7 +10,8 @@
 
 namespace sluice::engine {
 
-// For products of `parts`. `spec`: of the device. The device and what `parts` refers to must outlive them. Error(kBudget).
+// For products of `parts`. `spec`: of the device. The device and what `parts` refers to must outlive them.
+// Error(kBudget).
 std::unique_ptr<kernels::UnitKernels> make_unit_kernels(const device::DeviceSpec& spec,
                                                         device::Device& device, const UnitParts& parts);
 
