@@ -177,7 +177,7 @@ const std::map<std::string, std::vector<Room>> kRooms = {
       {"products", {".", "lanes", "elementwise"}},
       {"ops", {".", "elementwise", "attention", "products"}},
       {"gpu", {".", "lanes", "attention", "elementwise", "products", "ops"}},
-      {"check", {"elementwise", "attention", "products"}}}},
+      {"check", {"elementwise", "attention", "products", "ops"}}}},
     {"lab", {{".", {}}, {"replay", {}}, {"machine", {"replay"}}, {"ask", {"replay"}}}},
     {"reproduce",
      {{".", {}}, {"zipmoe", {"."}}, {"slicemoe", {".", "zipmoe"}}, {"dali", {"."}}, {"smoe", {"."}}}},

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "base/bytes.h"
+#include "base/error.h"
 #include "device/address.h"
 
 namespace sluice::device {
@@ -34,6 +35,12 @@ struct DeviceQueue {
   // Error(kCorrupt). In memory that kernels and the host reach.
   std::uint32_t* fault = nullptr;
 };
+
+// What an operation fails with that meets impossible operands, on whatever unit. Callers say where these are.
+inline Error damaged_operands() {
+  return Error(ErrorKind::kCorrupt, "exponents of packed weights in memory are no valid encoding by native")
+      .fix("check the store with `sluice verify`, and the machine's memory");
+}
 
 // Pointers that it gives are valid while it lives, on the thread that has it and on those of the device's
 // pool; where there is a queue, for its kernels alone, as long as the memory is there. Not copied, not kept.

@@ -184,12 +184,18 @@ void ChunkedLink::Core::start_chunk(Lane& lane, std::unique_lock<std::mutex>& lo
     }
   }
 
+  const bool moves = !piece.error && bytes > 0 && !piece.modelled;
+
   lock.lock();
   if (piece.error) {
     if (!copy->error) copy->error = piece.error;
     lane.ready.erase(copy->order());
   }
   lane.under_way.push_back(std::move(piece));
+  if (!moves || copy->error || copy->withdrawn || copy->started() != copy->bytes) return;
+  // Only this thread ends a copy of which chunks are under way.
+  lock.unlock();
+  if (std::shared_ptr<void> mark = mover->mark(copy->back)) copy->signal.queued(std::move(mark));
 }
 
 // The mover is done with the piece; sleeps until the model is.

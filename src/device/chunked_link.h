@@ -59,6 +59,8 @@ class Mover {
   // Returns, or throws Error, when nothing of the chunk moves any more; of those that were started in this
   // direction it is the first. Seconds that it was on the way, if the unit knows them.
   virtual std::optional<double> finish(bool back) = 0;
+  // A mark of the device behind the chunk that was started last in this direction. Null: it has none.
+  virtual std::shared_ptr<void> mark(bool /*back*/) { return nullptr; }
 };
 
 // Copies within this process, chunk by chunk.

@@ -13,7 +13,9 @@ struct Event::State {
   std::condition_variable changed;
   bool done = false;
   std::optional<Error> error;
-  std::vector<Hook> hooks;  // none once it is done
+  std::vector<Hook> hooks;     // none once it is done …
+  std::shared_ptr<void> mark;  // … nor these
+  std::vector<QueuedHook> queued_hooks;
 };
 
 bool Event::done() const {
@@ -46,6 +48,21 @@ void Event::on_done(Hook hook) const {
     error = state_->error;
   }
   hook(error);
+}
+
+void Event::on_queued(QueuedHook hook) const {
+  if (state_ == nullptr) return;
+  std::shared_ptr<void> mark;
+  {
+    const std::lock_guard lock(state_->mutex);
+    if (state_->done) return;
+    if (state_->mark == nullptr) {
+      state_->queued_hooks.push_back(std::move(hook));
+      return;
+    }
+    mark = state_->mark;
+  }
+  hook(mark);
 }
 
 Event Event::settled() const {
@@ -103,12 +120,28 @@ void Signal::abandon() {
   end(Error(ErrorKind::kInterrupted, "work on a device was given up"));
 }
 
+void Signal::queued(std::shared_ptr<void> mark) {
+  SLUICE_CHECK(state_ != nullptr && mark != nullptr);
+  std::vector<Event::QueuedHook> hooks;
+  {
+    const std::lock_guard lock(state_->mutex);
+    SLUICE_CHECK(!state_->done && state_->mark == nullptr, "an event is queued twice, or when it is done");
+    state_->mark = mark;
+    hooks.swap(state_->queued_hooks);
+  }
+  for (const Event::QueuedHook& hook : hooks) hook(mark);
+}
+
 void Signal::end(const std::optional<Error>& error) {
   SLUICE_CHECK(state_ != nullptr, "the signal has been moved from");
   std::vector<Event::Hook> hooks;
+  std::vector<Event::QueuedHook> dropped;
+  std::shared_ptr<void> mark;  // goes without the lock
   {
     const std::lock_guard lock(state_->mutex);
     SLUICE_CHECK(!state_->done, "an event is done twice");
+    mark.swap(state_->mark);
+    dropped.swap(state_->queued_hooks);
     state_->done = true;
     state_->error = error;
     hooks.swap(state_->hooks);

@@ -24,6 +24,9 @@ class Event {
   // already. A hook must not throw or wait.
   using Hook = std::function<void(const std::optional<Error>& error)>;
   void on_done(Hook hook) const;
+  // Calls `hook` once if a mark of the device stands behind the work before that is done, as on_done() does.
+  using QueuedHook = std::function<void(const std::shared_ptr<void>& mark)>;
+  void on_queued(QueuedHook hook) const;
   // Is done together with this one, and never with an error: for those who only want the work to be over.
   Event settled() const;
 
@@ -48,6 +51,10 @@ class Signal {
   ~Signal();
 
   Event event() const { return Event(state_); }
+  // The work is queued on the device, with this mark behind it, in terms of the device's own interface: what is
+  // queued there, too, can wait for that. The mark lives until nobody holds it any more. At most once, before
+  // the event is done.
+  void queued(std::shared_ptr<void> mark);
   // One of these, once. Hooks run before it returns.
   void complete() { end(std::nullopt); }
   void fail(const Error& error) { end(error); }

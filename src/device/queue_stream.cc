@@ -58,14 +58,23 @@ void QueueStream::push(Item item) {
 void QueueStream::enqueue(Operation operation) { push(Work{std::move(operation), clock_.now()}); }
 
 void QueueStream::wait(const Event& event) {
-  auto done_at = std::make_shared<std::optional<Clock::Time>>();
-  push(Waiting{event, done_at});
-  event.on_done([wake = wake_, done_at](const std::optional<Error>&) {
+  auto passage = std::make_shared<Passage>();
+  push(Waiting{event, passage});
+  if (executor_->follows())
+    event.on_queued([wake = wake_, passage](const std::shared_ptr<void>& mark) {
+      {
+        const std::lock_guard lock(wake->mutex);
+        if (wake->clock == nullptr) return;
+        passage->mark = mark;
+      }
+      wake->changed.notify_all();
+    });
+  event.on_done([wake = wake_, passage](const std::optional<Error>&) {
     {
       // Also so that the thread cannot have looked at the time and not yet gone to sleep.
       const std::lock_guard lock(wake->mutex);
       if (wake->clock == nullptr) return;
-      *done_at = wake->clock->now();
+      passage->done_at = wake->clock->now();
     }
     wake->changed.notify_all();
   });
@@ -93,7 +102,7 @@ void QueueStream::synchronize() {
 bool QueueStream::can_go_on() const {
   if (queue_.empty()) return false;
   const Waiting* const waiting = std::get_if<Waiting>(&queue_.front());
-  return waiting == nullptr || error_ || *waiting->done_at || health_.is_lost();
+  return waiting == nullptr || error_ || waiting->passage->is_open() || health_.is_lost();
 }
 
 void QueueStream::sleep(std::unique_lock<std::mutex>& lock) {
@@ -117,7 +126,7 @@ void QueueStream::run() {
     Item item = std::move(queue_.front());
     queue_.pop_front();
     if (const Waiting* const waiting = std::get_if<Waiting>(&item))
-      ready_ = std::max(ready_, waiting->done_at->value_or(ready_));
+      ready_ = std::max(ready_, waiting->passage->done_at.value_or(ready_));
     lock.unlock();
     process(item);
     lock.lock();
@@ -132,16 +141,28 @@ void QueueStream::process(Item& item) {
   if (Signal* const signal = std::get_if<Signal>(&item))
     return executor_->finish(std::move(*signal), error());
   if (error()) return;
-  if (const Waiting* const waiting = std::get_if<Waiting>(&item)) {
-    if (const std::optional<Error> failed = waiting->event.error()) set_error(*failed);
-    return;
-  }
+  if (const Waiting* const waiting = std::get_if<Waiting>(&item)) return pass(*waiting);
   compute(std::get<Work>(item));
 }
 
+void QueueStream::pass(const Waiting& waiting) {
+  std::shared_ptr<void> mark;
+  {
+    const std::lock_guard lock(wake_->mutex);
+    if (!waiting.passage->done_at) mark = std::move(waiting.passage->mark);
+    waiting.passage->mark.reset();
+  }
+  if (mark != nullptr) return guarded([&] { executor_->follow(mark, waiting.event); });
+  if (const std::optional<Error> failed = waiting.event.error()) set_error(*failed);
+}
+
 void QueueStream::compute(Work& work) {
+  guarded([&] { executor_->run(work.operation, std::max(work.ready, ready_)); });
+}
+
+void QueueStream::guarded(const std::function<void()>& work) {
   try {
-    executor_->run(work.operation, std::max(work.ready, ready_));
+    work();
   } catch (const Error& error) {
     set_error(error);
   } catch (const std::exception& error) {

@@ -46,6 +46,10 @@ class Executor {
   virtual void run(const Operation& operation, Clock::Time ready) = 0;
   // Completes the signal when all that was begun is over: with `error`, or else with what was reported.
   virtual void finish(Signal signal, const std::optional<Error>& error) = 0;
+  // Whether follow() can be asked. It has what is run from now on begin behind a mark of the device that stands
+  // before `event`; what that event carries in the end, signals behind it carry, too. Throws what is wrong.
+  virtual bool follows() const { return false; }
+  virtual void follow(const std::shared_ptr<void>& /*mark*/, const Event& /*event*/) {}
   virtual void pause() {}   // the stream waits for an event now
   virtual void forget() {}  // what was reported has been thrown; any thread
 };
@@ -81,10 +85,14 @@ class QueueStream final : public Stream {
     Operation operation;
     Clock::Time ready;  // when it was enqueued
   };
+  struct Passage {
+    std::optional<Clock::Time> done_at;  // none until this stream's hook of the event has run
+    std::shared_ptr<void> mark;          // null: the unit does not know yet when the event will be done
+    bool is_open() const { return done_at.has_value() || mark != nullptr; }
+  };
   struct Waiting {
     Event event;
-    // None until this stream's hook of the event has run. Shared with that hook.
-    std::shared_ptr<std::optional<Clock::Time>> done_at;
+    std::shared_ptr<Passage> passage;  // shared with those hooks
   };
   using Item = std::variant<Work, Waiting, Signal>;
 
@@ -101,6 +109,8 @@ class QueueStream final : public Stream {
   bool can_go_on() const;                          // the first item may be done
   void process(Item& item);
   void compute(Work& work);
+  void pass(const Waiting& waiting);
+  void guarded(const std::function<void()>& work);  // what it throws is the stream's error
   std::optional<Error> error() const;
   void set_error(const Error& error);
 

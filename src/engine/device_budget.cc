@@ -26,6 +26,13 @@ std::optional<Bytes> budget_of(const BudgetParts& parts) {
   return choice.memory || choice.slots ? choice.memory : usual_device_memory(parts.device);
 }
 
+// What the device has computed otherwise than the host; empty: nothing that the dense part needs.
+std::string dense_fault(const EnginePlan& plan) {
+  for (const kernels::UnitFault& fault : plan.device_faults)
+    if (fault.of_dense) return "the device does not compute " + fault.operation + " as the host does";
+  return "";
+}
+
 // Names of formats, each once; empty: none is lacking.
 std::string dense_formats_lacking(const DeviceChoice& choice,
                                   std::span<const codec::MatrixFormat* const> formats) {
@@ -50,14 +57,15 @@ DeviceNeeds device_needs(const BudgetParts& parts, const UnitParts& unit, DenseV
       fetch::DeviceStore::buffer_bytes(unit.store, choice.slot_form.packed);
   const bool slots_have_lsb = choice.slot_form.slices.has(experts::Part::kLsb);
   const Bytes lsb = FirstFit::cost(buffer.lsb);
-  DeviceNeeds needs{.context = parts.device.context,
-                    .activations = FirstFit::cost(DeviceUnit::activation_bytes(unit)) +
-                                   FirstFit::cost(unit_kernel_bytes(choice.spec, unit)),
-                    .expert = FirstFit::cost(buffer.expert) + (slots_have_lsb ? lsb : 0),
-                    .staging_more = slots_have_lsb ? 0 : lsb,
-                    .prefetch = choice.prefetch_size,
-                    .layers = static_cast<std::uint32_t>(unit.config.sparse_layers()),
-                    .layer_experts = static_cast<std::uint32_t>(unit.config.moe.experts)};
+  DeviceNeeds needs{
+      .context = parts.device.context,
+      .activations = FirstFit::cost(DeviceUnit::activation_bytes(unit)) +
+                     FirstFit::cost(unit_kernel_bytes(choice.spec, unit)),
+      .expert = FirstFit::cost(buffer.expert) + (slots_have_lsb ? lsb : 0),
+      .staging_more = slots_have_lsb ? 0 : lsb,
+      .prefetch = choice.prefetch_size,
+      .layers = static_cast<std::uint32_t>(choice.experts_lack.layers_there(unit.config.sparse_layers())),
+      .layer_experts = static_cast<std::uint32_t>(unit.config.moe.experts)};
   if (!unit.dense_there) return needs;
   BudgetParts there = parts;
   there.dense_there = true;
@@ -71,6 +79,7 @@ DeviceNeeds device_needs(const BudgetParts& parts, const UnitParts& unit, DenseV
 
 DensePlace dense_place(const BudgetParts& parts, const UnitParts& unit, DenseView view) {
   const DeviceChoice& choice = parts.plan.device.value();
+  if (std::string fault = dense_fault(parts.plan); !fault.empty()) return {false, std::move(fault)};
   const std::string lacking = dense_formats_lacking(choice, parts.dense_formats);
   if (choice.dense_on == DenseOn::kDevice) {
     if (lacking.empty()) return {true, "as asked"};

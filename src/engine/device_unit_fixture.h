@@ -130,7 +130,7 @@ class DeviceFor {
   }
   // For one engine at a time.
   kernels::UnitKernels& kernels(const UnitParts& parts) {
-    kernels_ = make_unit_kernels(*device_, parts);
+    kernels_ = make_unit_kernels(device::EmulatedSpec(), *device_, parts);
     return *kernels_;
   }
   // Sets what the host keeps of experts, which have so many bytes each.

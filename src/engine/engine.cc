@@ -34,7 +34,7 @@ kernels::Context make_kernels(ThreadPool& pool, const EnginePlan& plan, std::str
 }  // namespace
 
 Engine::Impl::Impl(const store::Checkpoint& checkpoint, const model::Model& model, EnginePlan plan,
-                   std::size_t logit_rows, const EngineHooks& hooks)
+                   device::DeviceFacts device, std::size_t logit_rows, const EngineHooks& hooks)
     : checkpoint_(checkpoint),
       model_(model),
       plan_(std::move(plan)),
@@ -42,6 +42,7 @@ Engine::Impl::Impl(const store::Checkpoint& checkpoint, const model::Model& mode
       pool_(plan_.threads != 0 ? plan_.threads : usable_cpus()),
       kernels_(make_kernels(pool_, plan_, &isa_warning_)),
       logit_rows_(logit_rows),
+      device_facts_(std::move(device)),
       host_ops_(kernels_),
       rope_(model.config.attention.rope),
       forward_(models::find_forward(model.config.model_type)),
@@ -55,7 +56,6 @@ Engine::Impl::Impl(const store::Checkpoint& checkpoint, const model::Model& mode
       std::make_unique<fetch::ExpertStore>(checkpoint_, model_, *files_, pool_, kernels_.isa, *accountant_);
   dense_formats_ = DenseWeights::formats(checkpoint_, model_);
   check_formats(budget_parts());
-  if (plan_.device && !hooks_.second_unit) device_facts_ = hooks_.devices.facts(plan_.device->spec, {});
   divide_by_tiers();
   policies_ = plan_.where_all_fits && budget_.all_experts_fit ? &*plan_.where_all_fits : &plan_.policies;
   experts::LayerPolicies policies = make_policies(*policies_, model_.config.moe, experts_->sizes());

@@ -84,6 +84,7 @@ EngineDevice::EngineDevice(const EnginePlan& plan, const UnitParts& parts, const
       layers_(static_cast<std::uint32_t>(parts.config.sparse_layers())),
       experts_(static_cast<std::uint32_t>(parts.config.moe.experts)),
       top_k_(static_cast<std::uint32_t>(parts.config.moe.top_k)),
+      lacking_(plan.device->experts_lack),
       prefetch_size_(plan.device->prefetch_size),
       most_tokens_(static_cast<std::uint32_t>(parts.tokens)),
       seed_(plan.seed),
@@ -94,9 +95,9 @@ EngineDevice::EngineDevice(const EnginePlan& plan, const UnitParts& parts, const
   check_speed(spec_, parts.store.facts().largest_resident);
   device_ = hooks.devices.make(
       spec_, {.memory = memory_.budget - memory_.context, .host = &host, .fault = hooks.fault});
-  kernels_ = hooks.kernels ? hooks.kernels(*device_, parts) : make_unit_kernels(*device_, parts);
+  kernels_ = hooks.kernels ? hooks.kernels(*device_) : make_unit_kernels(spec_, *device_, parts);
   unit_ = std::make_unique<DeviceUnit>(*device_, *kernels_, parts,
-                                       fetch::DeviceStoreOptions{.slots = memory_.slots * layers_,
+                                       fetch::DeviceStoreOptions{.slots = memory_.slots * needs.layers,
                                                                  .staging = memory_.staging_slots,
                                                                  .packed = slot_form_.packed,
                                                                  .slot_slices = slot_form_.slices});
@@ -166,7 +167,8 @@ void EngineDevice::put_policies(const PolicyPlan& plan, experts::Tiers tiers,
                                                 .top_k = top_k_,
                                                 .slots = memory_.slots,
                                                 .seed = seed_,
-                                                .workload = rules},
+                                                 .workload = rules,
+                                                 .left_out = lacking_.layers},
                                      .slices = slices,
                                      .buffers = memory_.staging_slots,
                                      .prefill_placement = plan.prefill_placement,

@@ -79,7 +79,9 @@ class EngineDevice {
   const device::DeviceSpec spec_;
   const device::DeviceFacts facts_;
   device::Accountant& host_;
-  const std::uint32_t layers_, experts_, top_k_, prefetch_size_;
+  const std::uint32_t layers_, experts_, top_k_;
+  const LackingExperts lacking_;
+  const std::uint32_t prefetch_size_;
   const std::uint32_t most_tokens_;
   const std::uint64_t seed_;
   const SlotChoice slot_form_;

@@ -48,8 +48,9 @@ namespace sluice::engine {
 // Functions that Engine has, too, are documented there.
 class Engine::Impl {
  public:
+  // `device`: of the plan's device, which is open.
   Impl(const store::Checkpoint& checkpoint, const model::Model& model, EnginePlan plan,
-       std::size_t logit_rows, const EngineHooks& hooks);
+       device::DeviceFacts device, std::size_t logit_rows, const EngineHooks& hooks);
 
   const store::Checkpoint& checkpoint() const { return checkpoint_; }
   const model::Model& model() const { return model_; }
@@ -120,7 +121,7 @@ class Engine::Impl {
   std::vector<const codec::MatrixFormat*> dense_formats_;  // of dense matrices, each once
   bool dense_there_ = false;                               // on the device
   std::size_t most_chunk_ = SIZE_MAX;                      // for which it has room
-  device::DeviceFacts device_facts_;
+  const device::DeviceFacts device_facts_;
   DensePlace dense_place_;  // where it was asked for, or may be
   DividedBudget budget_;
   experts::TierChoice tiers_;

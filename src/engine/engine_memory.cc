@@ -1,10 +1,13 @@
 // The part of an engine that divides the memory of the host, and says where its dense part goes and whether a
 // device and the host keep the same experts.
+#include <algorithm>
+
 #include "base/error.h"
 #include "engine/device_budget.h"
 #include "engine/engine_impl.h"
 #include "engine/plan/unit_parts.h"
 #include "experts/tier_choice.h"
+#include "model/architecture.h"
 
 namespace sluice::engine {
 
@@ -14,9 +17,15 @@ BudgetParts Engine::Impl::budget_parts() const {
 }
 
 UnitParts Engine::Impl::unit_parts(DenseView view, std::size_t chunk) {
-  return {kernels_,    plan_.low_view, model_.config,
-          *experts_,   chunk,          scratch_shape(budget_parts(), view, chunk),
-          dense_there_};
+  const auto is_bias = [](const model::TensorSpec& tensor) { return is_expert_bias(tensor.role); };
+  return {.kernels = kernels_,
+          .low_view = plan_.low_view,
+          .config = model_.config,
+          .store = *experts_,
+          .tokens = chunk,
+          .scratch = scratch_shape(budget_parts(), view, chunk),
+          .dense_there = dense_there_,
+          .expert_biases = std::ranges::any_of(model_.dense, is_bias)};
 }
 
 void Engine::Impl::divide() {

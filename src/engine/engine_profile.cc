@@ -90,7 +90,9 @@ std::string_view Engine::Impl::link_view() const {
 }
 
 DeviceMeasures Engine::Impl::measured_there() const {
-  return {.view = link_view(), .experts = plan_.device->experts_lack.empty()};
+  return {.view = link_view(),
+          .experts = !plan_.device->experts_lack.all(),
+          .lacking = plan_.device->experts_lack};
 }
 
 ProfiledMachine Engine::Impl::machine() const {

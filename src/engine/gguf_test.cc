@@ -23,7 +23,9 @@
 #include "engine/engine_hooks.h"
 #include "engine/plan/memory_plan.h"
 #include "engine/run_report.h"
+#include "experts/device_decider.h"
 #include "fetch/memory/expert_store.h"
+#include "kernels/gpu/gpu_kernels.h"
 #include "model/gguf_fixture.h"
 #include "model/golden_models.h"
 #include "model/synth/synth.h"
@@ -52,17 +54,22 @@ struct Ran {
   Bytes minimum = 0;
   std::uint64_t reads = 0;
 };
+std::vector<float> prompt_logits(Engine& engine) {
+  std::vector<float> logits;
+  const auto sequence = engine.new_sequence();
+  engine.prefill(*sequence, kTokens,
+                 {[](std::size_t) { return true; },
+                  [&](std::size_t, std::span<const float> row) {
+                    logits.insert(logits.end(), row.begin(), row.end());
+                  }});
+  return logits;
+}
+
 Ran run(const std::string& path, const EngineOptions& options) {
   const auto checkpoint = store::open_checkpoint(path);
   const model::Model model = model::describe_model(*checkpoint);
   Engine engine(*checkpoint, model, resolve(options, *checkpoint, model), 4);
-  const auto sequence = engine.new_sequence();
-  Ran ran;
-  engine.prefill(*sequence, kTokens,
-                 {[](std::size_t) { return true; },
-                  [&](std::size_t, std::span<const float> row) {
-                    ran.logits.insert(ran.logits.end(), row.begin(), row.end());
-                  }});
+  Ran ran{.logits = prompt_logits(engine)};
   ran.minimum = engine.report().memory.minimum;
   ran.reads = engine.report().experts.counters().demand_reads;
   return ran;
@@ -292,10 +299,10 @@ TEST_F(QuantisedGguf, ActivationsInCodesHaveTheSameBitsOnADevice) {
   }
 }
 
-// A GPU computes what it has kernels for, and the host the rest.
-TEST_F(QuantisedGguf, WhatAGpuHasNoKernelsForStaysOnTheHost) {
-  EngineHooks hooks;  // a GPU whose operations are the host's
-  hooks.devices.facts = [](const device::DeviceSpec&, const device::LoadKernels&) {
+// A GPU whose kernels run in lockstep.
+EngineHooks gpu_hooks() {
+  EngineHooks hooks;
+  hooks.devices.facts = [](const device::DeviceSpec&) {
     return device::DeviceFacts{"Fake GPU, compute 9.0", kMiB, kGiB};
   };
   hooks.devices.make = [](const device::DeviceSpec&, device::DeviceOptions made) {
@@ -303,6 +310,13 @@ TEST_F(QuantisedGguf, WhatAGpuHasNoKernelsForStaysOnTheHost) {
         device::parse_device_spec("emulated:link=inf,compute=inf,latency=0us", "the device"),
         std::move(made));
   };
+  hooks.kernels = [](device::Device&) { return kernels::make_lockstep_kernels(); };
+  return hooks;
+}
+
+// A GPU computes what it has kernels for, and the host the rest.
+TEST_F(QuantisedGguf, WhatAGpuHasNoKernelsForStaysOnTheHost) {
+  const EngineHooks hooks = gpu_hooks();
   const std::string path = scratch_.path() + "/parts.gguf";
   struct Case {
     std::string_view experts, dense;
@@ -338,15 +352,9 @@ TEST_F(QuantisedGguf, WhatAGpuHasNoKernelsForStaysOnTheHost) {
               one.dense_on == DenseOn::kAuto && !one.there)
         << report.dense_place.why;
     EXPECT_EQ(report.device->takes_none(), !one.experts_there);
-    EXPECT_EQ(report.plan.device->experts_lack.empty(), one.experts_there)
-        << report.plan.device->experts_lack;
-    std::vector<float> logits;
-    const auto sequence = engine.new_sequence();
-    engine.prefill(*sequence, kTokens,
-                   {[](std::size_t) { return true; },
-                    [&](std::size_t, std::span<const float> row) {
-                      logits.insert(logits.end(), row.begin(), row.end());
-                    }});
+    EXPECT_NE(report.plan.device->experts_lack.any(), one.experts_there)
+        << report.plan.device->experts_lack.formats;
+    const std::vector<float> logits = prompt_logits(engine);
     EngineOptions alone = small_options();
     alone.math = Math::kF32;
     EXPECT_TRUE(same_bits(logits, run(path, alone).logits));
@@ -355,6 +363,47 @@ TEST_F(QuantisedGguf, WhatAGpuHasNoKernelsForStaysOnTheHost) {
     EXPECT_THAT(sluice::testing::error_of(
                     [&] { Engine(*checkpoint, model, resolve(options, *checkpoint, model), 4, hooks); }),
                 HasSubstr("--dense-on: the device has no kernels for the dense weights"));
+  }
+}
+
+// The down matrices of one layer are in a format that no kernel reads: the host has that layer's experts.
+TEST_F(QuantisedGguf, LayersThatAGpuHasNoKernelsForStayOnTheHost) {
+  const std::string path = scratch_.path() + "/layers.gguf";
+  GgufModel gguf(directory_);
+  gguf.quantise(
+      [&](const std::string& name) {
+        if (name == "blk.1.ffn_down_exps.weight") return std::string_view("Q5_K");
+        return name.find("_exps") != std::string::npos ? std::string_view("Q4_K") : std::string_view();
+      },
+      5);
+  gguf.write(path);
+  const auto checkpoint = store::open_checkpoint(path);
+  const model::Model model = model::describe_model(*checkpoint);
+  EngineOptions alone = small_options();
+  alone.math = Math::kF32;
+  const Ran host = run(path, alone);
+  for (const char* const cache : {"lru", "static-layers", "workload-ema", "static-random"}) {
+    SCOPED_TRACE(cache);
+    EngineOptions options = alone;
+    options.device = "cuda";
+    options.dense_on = DenseOn::kHost;
+    options.device_slots = 2;
+    options.placement = "device";
+    options.device_cache = std::string(cache);
+    options.prefetch = "all-next";
+    Engine engine(*checkpoint, model, resolve(options, *checkpoint, model), 4, gpu_hooks());
+    const std::vector<float> logits = prompt_logits(engine);
+    EXPECT_TRUE(same_bits(logits, host.logits));
+    const RunReport report = engine.report();
+    const LackingExperts& lacking = report.plan.device->experts_lack;
+    EXPECT_EQ(lacking.formats, "q5_k");
+    EXPECT_EQ(lacking.layers, (std::vector<std::uint8_t>{0, 1, 0}));
+    EXPECT_FALSE(report.device->takes_none());
+    const experts::DeviceCounts& counts = report.decider.device()->counts(StepKind::kPrompt);
+    EXPECT_GT(counts.assigned, 0u);
+    EXPECT_LT(counts.assigned, counts.active);
+    for (std::uint16_t expert = 0; expert < model.config.moe.experts; ++expert)
+      EXPECT_FALSE(report.device->holds({1, expert}));
   }
 }
 

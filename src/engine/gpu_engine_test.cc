@@ -9,6 +9,7 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,12 +20,15 @@
 #include "device/cuda/cuda_device.h"
 #include "device/cuda/fake_cuda.h"
 #include "engine/device_budget.h"
+#include "engine/device_check.h"
 #include "engine/engine.h"
 #include "engine/engine_device.h"
 #include "engine/engine_hooks.h"
 #include "engine/run_report.h"
 #include "engine/shared_steps_testing.h"
 #include "kernels/gpu/gpu_kernels.h"
+#include "kernels/ops/around_kernels.h"
+#include "kernels/ops/wrong_kernels.h"
 #include "model/architecture.h"
 #include "model/golden_models.h"
 #include "store/source/open_checkpoint.h"
@@ -40,41 +44,15 @@ using ::testing::HasSubstr;
 const fs::path kModels = sluice::testing::kGoldenModels, kGoldens = sluice::testing::kGoldens;
 
 // Operations take their turn in the GPU's queue, and are over when the call returns.
-class InTurn final : public kernels::UnitKernels {
+class InTurn final : public kernels::AroundKernels<InTurn> {
  public:
-  explicit InTurn(std::unique_ptr<kernels::UnitKernels> kernels) : kernels_(std::move(kernels)) {}
-  void run(const device::Access& access, const kernels::op::RmsNorm& op) override { wait(access, op); }
-  void run(const device::Access& access, const kernels::op::Arrange& op) override { wait(access, op); }
-  void run(const device::Access& access, const kernels::op::Matmul& op) override { wait(access, op); }
-  void run(const device::Access& access, const kernels::op::MatmulTransposed& op) override {
-    wait(access, op);
-  }
-  void run(const device::Access& access, const kernels::op::Project& op) override { wait(access, op); }
-  void run(const device::Access& access, const kernels::op::VectorMatmuls& op) override { wait(access, op); }
-  void run(const device::Access& access, std::span<const kernels::op::Mlp> mlps) override {
-    wait(access, mlps);
-  }
-  void run(const device::Access& access, const kernels::op::Rope& op) override { wait(access, op); }
-  void run(const device::Access& access, const kernels::op::StoreCache& op) override { wait(access, op); }
-  void run(const device::Access& access, const kernels::op::Attention& op) override { wait(access, op); }
-  void run(const device::Access& access, const kernels::op::Add& op) override { wait(access, op); }
-  void run(const device::Access& access, const kernels::op::AddToRows& op) override { wait(access, op); }
-  void run(const device::Access& access, const kernels::op::Scale& op) override { wait(access, op); }
-  void run(const device::Access& access, const kernels::op::Clamp& op) override { wait(access, op); }
-  void run(const device::Access& access, const kernels::op::Clear& op) override { wait(access, op); }
-  void run(const device::Access& access, const kernels::op::GateRows& op) override { wait(access, op); }
-  void run(const device::Access& access, const kernels::op::CopyRows& op) override { wait(access, op); }
-  void run(const device::Access& access, const kernels::op::GatherRows& op) override { wait(access, op); }
-  void run(const device::Access& access, const kernels::op::CopyCacheRows& op) override { wait(access, op); }
-  void run(const device::Access& access, const kernels::op::CombineRows& op) override { wait(access, op); }
-
- private:
+  using AroundKernels::AroundKernels;
   template <class Op>
-  void wait(const device::Access& access, const Op& op) {
+  void around(const device::Access& access, const Op& op) {
     std::promise<void> done;
     FakeCuda::launch(access, [&] {
       try {
-        kernels_->run(access, op);
+        inner().run(access, op);
         done.set_value();
       } catch (...) {
         done.set_exception(std::current_exception());
@@ -82,8 +60,6 @@ class InTurn final : public kernels::UnitKernels {
     });
     done.get_future().get();
   }
-
-  const std::unique_ptr<kernels::UnitKernels> kernels_;
 };
 
 class GpuEngineTest : public ::testing::TestWithParam<std::string> {
@@ -105,7 +81,7 @@ class GpuEngineTest : public ::testing::TestWithParam<std::string> {
   }
   EngineHooks hooks() {
     EngineHooks hooks;
-    hooks.devices.facts = [this](const device::DeviceSpec&, const device::LoadKernels&) {
+    hooks.devices.facts = [this](const device::DeviceSpec&) {
       if (fails_) throw Error(ErrorKind::kIo, "the GPU does not answer").in("cuda:0");
       return device::DeviceFacts{"Fake GPU, compute 9.0", kContext, 2 * kGiB};
     };
@@ -118,8 +94,10 @@ class GpuEngineTest : public ::testing::TestWithParam<std::string> {
       cuda.api = &cuda_;
       return device::make_cuda_device(std::move(cuda));
     };
-    hooks.kernels = [](device::Device&, const UnitParts&) {
-      return std::make_unique<InTurn>(kernels::make_lockstep_kernels());
+    hooks.kernels = [this](device::Device&) -> std::unique_ptr<kernels::UnitKernels> {
+      auto kernels = std::make_unique<InTurn>(kernels::make_lockstep_kernels());
+      if (!wrong_) return kernels;
+      return std::make_unique<kernels::WrongKernels>(std::move(kernels), *wrong_, nullptr, throws_);
     };
     return hooks;
   }
@@ -133,6 +111,8 @@ class GpuEngineTest : public ::testing::TestWithParam<std::string> {
   const Json golden_;
   FakeCuda cuda_{512 * kMiB};
   bool fails_ = false;
+  std::optional<kernels::Operation> wrong_ = {};  // of the GPU's kernels
+  bool throws_ = false;
   Bytes arena_ = 0;
 };
 
@@ -193,9 +173,54 @@ TEST_P(GpuEngineTest, OneThatFailsAtTheStartIsAnErrorIfItWasNamed) {
   EXPECT_TRUE(same_bits(logits(*alone), logits(*engine(options("none")))));
 }
 
+// What a GPU computes otherwise than the host is found when it is opened, and left to the host.
+TEST_P(GpuEngineTest, WhatItDoesNotComputeAsTheHostIsLeftToTheHost) {
+  using kernels::Operation;
+  struct Case {
+    Operation wrong;
+    bool throws, dense_there, experts_there;
+    const char* named;
+  };
+  const std::vector<float> host = logits(*engine(options("none")));
+  for (const Case& one : {Case{Operation::kAttention, false, false, true, "attention over a f32 cache"},
+                          Case{Operation::kRmsNorm, true, false, true, "the launch was refused"},
+                          Case{Operation::kGatherRows, false, true, false, "gathering rows of experts"},
+                          Case{Operation::kMlp, false, false, false, "experts in "}}) {
+    SCOPED_TRACE(one.named);
+    wrong_ = one.wrong;
+    throws_ = one.throws;
+    EngineOptions both = options();
+    both.dense_on = DenseOn::kDevice;
+    const std::unique_ptr<Engine> there = engine(both);
+    const RunReport report = there->report();
+    ASSERT_NE(report.device, nullptr);
+    EXPECT_EQ(report.device->has_dense(), one.dense_there);
+    EXPECT_EQ(!report.device->takes_none(), one.experts_there);
+    EXPECT_THAT(device_warning(there->plan()), HasSubstr(one.named));
+    if (!one.dense_there) {
+      EXPECT_THAT(report.dense_place.why, HasSubstr("as the host does"));
+    }
+    if (one.wrong != Operation::kAttention) continue;
+    wrong_.reset();  // what was found is not used, so it may as well be wrong no more
+    EXPECT_TRUE(same_bits(logits(*there), host));
+  }
+}
+
+TEST_P(GpuEngineTest, OneThatWasFoundAndIsWrongIsNotUsed) {
+  wrong_ = kernels::Operation::kRope;
+  EngineOptions found = options();
+  found.device_slots.reset();
+  found.placement = {};
+  found.device_is_found = true;
+  const std::unique_ptr<Engine> alone = engine(found);
+  EXPECT_EQ(alone->report().device, nullptr);
+  EXPECT_THAT(alone->plan().no_device, HasSubstr("rotary positions"));
+  EXPECT_THAT(device_warning(alone->plan()), HasSubstr("the host computes everything"));
+}
+
 TEST_P(GpuEngineTest, ExpertsWithoutKernelsAreLeftToTheHost) {
   ModelFacts facts = facts_of(*checkpoint_, model_);
-  facts.gpus_lack = "q5_k";
+  facts.gpus_lack.formats = "q5_k";
   const std::vector<float> host = logits(*engine(options("none")));
   EngineOptions both = options();
   both.dense_on = DenseOn::kDevice;

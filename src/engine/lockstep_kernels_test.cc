@@ -66,7 +66,7 @@ TEST_P(LockstepKernelsTest, LogitsAreThoseOfTheHost) {
     there.dense_on = one.dense_on;
     EngineHooks hooks;
     int made = 0;
-    hooks.kernels = [&](device::Device&, const UnitParts&) {
+    hooks.kernels = [&](device::Device&) {
       ++made;
       return kernels::make_lockstep_kernels();
     };

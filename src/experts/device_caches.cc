@@ -27,14 +27,23 @@ std::vector<std::unique_ptr<Residency>> make_device_caches(const DeviceCaches& s
   static const EqualSizes kOneSlotEach{{.full = 1}};
   const std::uint32_t caches = setting.cache->whole_layers ? 1 : setting.layers;
   const std::uint32_t layers = setting.layers / caches;
+  const CachedLayers all{0, setting.layers, setting.experts, setting.left_out};
+  const auto slots_of = [&](std::uint32_t first) {
+    Bytes slots = 0;
+    for (std::uint32_t layer = first; layer < first + layers; ++layer)
+      if (!all.leaves_out(layer)) slots += setting.slots;
+    return slots;
+  };
   std::vector<std::unique_ptr<Residency>> made;
   for (std::uint32_t i = 0; i < caches; ++i) {
     CacheConfig config{.seed = setting.seed};
-    config.layers = {i, layers, setting.experts};
+    config.layers = {i, layers, setting.experts, setting.left_out};
     config.workload = setting.workload;
     config.workload.top_k = setting.top_k;
-    made.push_back(std::make_unique<Residency>(make_cache(*setting.cache, config), kOneSlotEach,
-                                               Bytes{setting.slots} * layers, Tier::kDevice));
+    const Named<CachePolicy> cache =
+        layers == 1 && all.leaves_out(i) ? Named<CachePolicy>("none") : setting.cache;
+    made.push_back(
+        std::make_unique<Residency>(make_cache(*cache, config), kOneSlotEach, slots_of(i), Tier::kDevice));
   }
   return made;
 }

@@ -37,7 +37,8 @@ struct DeviceCaches {
   std::uint32_t layers = 0, experts = 0, top_k = 0;  // sparse layers, experts of each, of a token
   std::uint32_t slots = 0;                           // of each layer
   std::uint64_t seed = 0;
-  WorkloadConfig workload = {};  // its top_k is set here
+  WorkloadConfig workload = {};             // its top_k is set here
+  std::vector<std::uint8_t> left_out = {};  // CachedLayers::left_out: layers without slots
 };
 
 // One for each layer; for caches that keep whole layers one for all of them, of as many slots. Error(kUsage).

@@ -102,6 +102,34 @@ TEST(DeviceCaches, HoldOneExpertASlot) {
   EXPECT_GE(kinds, 10);
 }
 
+TEST(DeviceCaches, LayersThatAreLeftOutHaveNoSlots) {
+  int kinds = 0;
+  for (const CachePolicy& policy : cache_policies()) {
+    if (policy.oracle || policy.pooled || policy.sliced) continue;
+    SCOPED_TRACE(policy.name);
+    DeviceCaches setting = setting_of(policy);
+    setting.slots = kExperts;
+    setting.left_out = {0, 1, 0};
+    const auto caches = make_device_caches(setting);
+    ASSERT_EQ(caches.size(), policy.whole_layers ? 1u : kLayers);
+    Bytes capacity = 0;
+    for (const auto& cache : caches) {
+      cache->start();
+      capacity += cache->capacity();
+      for (const Placed& one : cache->resident()) EXPECT_NE(one.id.layer, 1);
+      if (policy.starts) {
+        EXPECT_EQ(cache->used(), cache->capacity());
+      }
+    }
+    EXPECT_EQ(capacity, kExperts * (kLayers - 1));
+    if (!policy.whole_layers) {
+      EXPECT_EQ(caches[1]->cache().name(), "none");
+    }
+    ++kinds;
+  }
+  EXPECT_GE(kinds, 10);
+}
+
 TEST(DevicePolicies, OfADeviceThatTakesNoExpertsKeepAndCopyNone) {
   DevicePolicyChoice choice{.caches = {.cache = "lru", .layers = 2, .experts = 4, .top_k = 2, .slots = 2},
                             .prefetch = &find_prefetch("all-next")};

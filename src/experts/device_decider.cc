@@ -33,14 +33,17 @@ const DevicePlan& DeviceDecider::decide(const DeviceEvent& event, Assignment& as
   const bool by_prefill = policies_.prefill_placement != nullptr && event.prompt_tokens > 0 &&
                           event.prompt_tokens >= policies_.prefill_from;
   Placement& placement = by_prefill ? *policies_.prefill_placement : placement_;
-  placement.assign(event.demand,
-                   {.phase = event.place.step,
-                    .t_host = t_host_,
-                    .t_device = t_device_,
-                    .transfer = transfer_,
-                    .on_device = on_device_,
-                    .slots = policies_.slots},
-                   assignment);
+  if (policies_.leaves_out(event.place.layer))
+    assignment.unit.assign(event.demand.experts.size(), Unit::kHost);
+  else
+    placement.assign(event.demand,
+                     {.phase = event.place.step,
+                      .t_host = t_host_,
+                      .t_device = t_device_,
+                      .transfer = transfer_,
+                      .on_device = on_device_,
+                      .slots = policies_.slots},
+                     assignment);
   SLUICE_CHECK(assignment.unit.size() == event.demand.experts.size(),
                placement.name() + " leaves experts without a place");
   if (event.host != nullptr) keep_there(event, assignment);
@@ -83,6 +86,7 @@ double DeviceDecider::prediction_time(const DeviceEvent& event) const {
 
 bool DeviceDecider::judge_prefetches(const DeviceEvent& event) {
   if (!policies_.prefetch || !event.precedes) return true;
+  if (policies_.leaves_out(event.place.layer + 1)) return false;
   PrefetchCounts& counts = now().prefetch;
   counts.asked += 1;
   if (!policies_.guards_prefetch || guards_.allows(layer_)) return true;

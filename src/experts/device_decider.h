@@ -91,7 +91,7 @@ class DeviceDecider {
   // What the host's residency has decided about the event: what it adopts goes up the link, and what it needs
   // or drops of that is waited for, or given up.
   void exchange(const EventOutcome& host);
-  // Whether the running event may name experts for the next one.
+  // Whether the running event may name experts for the next one: not those that the host computes anyway.
   bool may_prefetch() const { return may_prefetch_; }
   // Experts of the next event, most useful first: those that the device lacks are sent while the link is
   // idle. REQUIRES: may_prefetch().

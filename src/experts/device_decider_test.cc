@@ -645,6 +645,29 @@ TEST(DeviceDecider, APrefetchServesTheNextEventAlone) {
   EXPECT_EQ(test.decide({2}).uses[0].from, DeviceBytes::kLink);
 }
 
+TEST(DeviceDecider, ALayerThatIsLeftOutIsTheHosts) {
+  ByHand test("none", 0);
+  test.device = {1, 2};
+  test.policies.device->left_out = {1, 0};
+  EXPECT_TRUE(test.decide({1, 2, 3}).uses.empty());
+  EXPECT_THAT(test.assignment.unit, testing::Each(Unit::kHost));
+  EXPECT_EQ(test.decider->counts(StepKind::kDecode).assigned, 0u);
+  test.policies.device->left_out = {0, 1};
+  EXPECT_EQ(test.decide({1, 2, 3}).uses.size(), 2u);
+}
+
+TEST(DeviceDecider, NothingIsPrefetchedForALayerThatIsLeftOut) {
+  ByHand test("none", 0);
+  test.precedes = true;
+  test.policies.device->prefetch = find_prefetch("all-next").make({});
+  for (const bool next : {false, true}) {
+    test.policies.device->left_out = {std::uint8_t{0}, std::uint8_t{next}};
+    test.decide({1});
+    EXPECT_EQ(test.decider->may_prefetch(), !next);
+    EXPECT_EQ(test.decider->counts(StepKind::kDecode).prefetch.asked, 1u);
+  }
+}
+
 // Expert 1 is used in every event, and takes the link for 8 of 11 units.
 TEST(DeviceDecider, PrefetchesInVainArePausedWhereTheyAreGuarded) {
   constexpr std::uint64_t kEvents = 100;

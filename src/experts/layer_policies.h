@@ -36,9 +36,12 @@ struct DevicePolicies {
   bool guards_prefetch = false;  // a layer whose prefetches cost more than they save names none for a while
   // kExclusive: the host's caches adopt (CachePolicy::adopts).
   Tiers tiers = Tiers::kInclusive;
+  // Layers whose experts the host computes, whatever the placement (1); none of them goes there. Empty: none.
+  std::vector<std::uint8_t> left_out = {};
   // The host need not have all experts from the start: only those that it has are copied ahead.
   bool host_may_lack = false;
 
+  bool leaves_out(std::size_t sparse_layer) const { return !left_out.empty() && left_out[sparse_layer] != 0; }
   Residency& residency(std::size_t sparse_layer) const {
     return *residencies[residencies.size() == 1 ? 0 : sparse_layer];
   }

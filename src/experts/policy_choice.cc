@@ -31,6 +31,7 @@ DevicePolicies make_device_policies(const DevicePolicyChoice& choice) {
           .prefetch_size = choice.prefetch_size,
           .guards_prefetch = choice.guards_prefetch,
           .tiers = choice.tiers,
+          .left_out = choice.caches.left_out,
           .host_may_lack = choice.host_may_lack};
 }
 

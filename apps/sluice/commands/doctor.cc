@@ -29,10 +29,12 @@
 #include "device/choice/make_device.h"
 #include "device/cuda/cuda_facts.h"
 #include "device/gpu_info.h"
+#include "engine/device_check.h"
 #include "engine/plan/memory_plan.h"
 #include "engine/plan/profile.h"
 #include "flags/common_flags.h"
 #include "report/device_costs.h"
+#include "report/start_warnings.h"
 #include "streams/terminal_columns.h"
 
 namespace sluice::app {
@@ -195,22 +197,35 @@ struct FoundGpu {
   device::GpuInfo info;
   std::optional<Bytes> free;
   std::optional<device::CudaLinkRates> link;
-  std::string failure;  // it could not be used
+  std::optional<kernels::UnitCheck> check;  // of all that there are kernels for
+  std::string failure;                      // it could not be used
 };
 
 std::vector<FoundGpu> find_gpus() {
   std::vector<FoundGpu> gpus;
   for (const device::GpuInfo& info : device::list_gpus()) {
     const int index = static_cast<int>(gpus.size());
-    FoundGpu& gpu = gpus.emplace_back(FoundGpu{info, info.free, {}, ""});
+    FoundGpu& gpu = gpus.emplace_back(FoundGpu{info, info.free, {}, {}, ""});
     try {
       gpu.free = device::cuda_facts({.index = index}).free;
       gpu.link = device::measure_cuda_link(index);
+      gpu.check = engine::check_device(device::CudaSpec{static_cast<unsigned>(index)}, {}, {},
+                                       engine::all_gpu_work());
     } catch (const Error& error) {
       gpu.failure = error.what();
     }
   }
   return gpus;
+}
+
+// "all 61 operations have the host's bits".
+std::string check_text(const kernels::UnitCheck& check) {
+  if (check.good()) return fmt::format("all {} operations have the host's bits", check.tried);
+  std::string text = fmt::format("{} of {} operations must not be used: ", check.faults.size(), check.tried);
+  for (const kernels::UnitFault& fault : check.faults)
+    text +=
+        fmt::format("{}{} ({})", &fault == &check.faults.front() ? "" : ", ", fault.operation, fault.found);
+  return text;
 }
 
 std::vector<Finding> check_gpus(const std::vector<FoundGpu>& gpus) {
@@ -222,7 +237,8 @@ std::vector<Finding> check_gpus(const std::vector<FoundGpu>& gpus) {
   std::vector<Finding> findings;
   for (std::size_t i = 0; i < gpus.size(); ++i) {
     const FoundGpu& gpu = gpus[i];
-    Finding finding{i == 0 ? "gpu" : fmt::format("gpu {}", i), gpu.failure.empty(), "", ""};
+    const bool good = gpu.failure.empty() && (!gpu.check || gpu.check->good());
+    Finding finding{i == 0 ? "gpu" : fmt::format("gpu {}", i), good, "", ""};
     finding.text = fmt::format(
         "{}, {}{}", device::hardware_text(gpu.info.name, gpu.info.compute_major, gpu.info.compute_minor),
         gpu.free ? format_bytes(*gpu.free) + " free of " : "", format_bytes(gpu.info.memory));
@@ -230,6 +246,9 @@ std::vector<Finding> check_gpus(const std::vector<FoundGpu>& gpus) {
       finding.text += fmt::format("; link {} there and {} back, of page-locked memory",
                                   format_rate(gpu.link->to_device), format_rate(gpu.link->from_device));
     finding.text += fmt::format(" ({})", device::gpu_runtime());
+    if (gpu.check) finding.text += "; " + check_text(*gpu.check);
+    if (gpu.check && !gpu.check->good())
+      finding.fix = "update the driver; runs leave these operations to the host";
     if (!gpu.failure.empty()) {
       finding.text += "; " + gpu.failure;
       finding.fix = "see whether nvidia-smi shows it, and end what else uses it";
@@ -249,7 +268,10 @@ Json gpus_json(const std::vector<FoundGpu>& gpus) {
          {"free", gpu.free ? Json(*gpu.free) : Json()},
          {"link", gpu.link ? Json{{"to_device_bytes_per_s", gpu.link->to_device},
                                   {"from_device_bytes_per_s", gpu.link->from_device}}
-                           : Json()}});
+                           : Json()},
+         {"check", gpu.check ? Json{{"operations", gpu.check->tried},
+                                    {"faults", device_faults_json(gpu.check->faults)}}
+                             : Json()}});
   return list;
 }
 

@@ -21,6 +21,7 @@
 #include "model/config.h"
 #include "report/device_report.h"
 #include "report/loss_rows.h"
+#include "report/start_warnings.h"
 #include "streams/standard_error.h"
 #include "streams/terminal_columns.h"
 
@@ -95,8 +96,7 @@ void check_engine(const EvalOptions& options, const engine::Engine& engine) {
                            engine.policies().router->name,
                            experts::constraint_name(engine.policies().limits.mode)))
         .fix("leave " + Setting::kState + " out");
-  if (!options.engine.quiet && !engine.report().isa_warning.empty())
-    write_warning(engine.report().isa_warning);
+  if (!options.engine.quiet) write_start_warnings(engine.report());
 }
 
 std::size_t prompt_tokens(const EvalOptions& options, const engine::Engine& engine) {

@@ -23,6 +23,7 @@
 #include "report/device_report.h"
 #include "report/memory_report.h"
 #include "report/run_json.h"
+#include "report/start_warnings.h"
 #include "setup/engine_options.h"
 #include "setup/open_model.h"
 #include "setup/token_input.h"
@@ -125,6 +126,7 @@ void forward(const Options& options) {
   settings.encoder_positions = encoder_tokens.size();
   engine::Engine engine(*open.checkpoint, open.model, engine::resolve(settings, *open.checkpoint, open.model),
                         std::min(kLogitRows, tokens.size()));
+  write_start_warnings(engine.report());
   TemporaryFile out(options.out);
   out.file().write(npy_header(tokens.size(), open.model.config.vocab));
   const std::unique_ptr<engine::Sequence> sequence = engine.new_sequence();

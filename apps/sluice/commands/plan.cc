@@ -34,6 +34,7 @@
 #include "report/plan_json.h"
 #include "report/run_json.h"
 #include "report/run_report.h"
+#include "report/start_warnings.h"
 #include "setup/engine_options.h"
 #include "setup/kept_measurements.h"
 #include "setup/open_model.h"
@@ -213,6 +214,8 @@ void plan(const Options& options) {
   if (flags.json) {
     Json json = plan_json(engine, positions);
     if (!engine.plan().no_device.empty()) json["no_device"] = with_names(engine.plan().no_device);
+    if (!engine.plan().device_faults.empty())
+      json["device_faults"] = device_faults_json(engine.plan().device_faults);
     if (engine.report().device != nullptr)
       json["device"] = device_plan_json(engine.report(), static_cast<std::uint32_t>(options.batch));
     add_played(json, routing.played);

@@ -20,6 +20,7 @@
 #include "flags/output_path.h"
 #include "model/architecture.h"
 #include "report/device_costs.h"
+#include "report/start_warnings.h"
 #include "setup/engine_options.h"
 #include "setup/open_model.h"
 #include "store/checkpoint.h"
@@ -120,6 +121,7 @@ void profile(const Options& options) {
   if (settings.has_device()) settings.device_slots = 0;  // nothing stays there
   engine::Engine engine(*open.checkpoint, open.model,
                         engine::resolve(settings, *open.checkpoint, open.model));
+  write_start_warnings(engine.report());
   check_identity(routing, options.trace, engine);
   engine::Profile measured = engine.measure({.repeats = static_cast<std::size_t>(options.repeats),
                                              .seed = flags.seed.value_or(0),

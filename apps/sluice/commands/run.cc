@@ -37,6 +37,7 @@
 #include "report/residency_picture.h"
 #include "report/run_json.h"
 #include "report/run_report.h"
+#include "report/start_warnings.h"
 #include "setup/engine_options.h"
 #include "setup/kept_measurements.h"
 #include "setup/open_model.h"
@@ -244,7 +245,7 @@ void run(const Options& options) {
   engine::Engine engine(*open.checkpoint, open.model, engine::resolve(settings, *open.checkpoint, open.model),
                         engine::generation_logit_rows(requests.size()));
   keep_profile(flags, engine);
-  if (!engine.report().isa_warning.empty() && !flags.quiet) write_warning(engine.report().isa_warning);
+  if (!flags.quiet) write_start_warnings(engine.report());
   if (!flags.quiet) warn_of_ignored(open.model.generation, requests[0].sampler.temperature > 0);
   if (!flags.quiet) warn_of_limits(options.sampling, requests[0].sampler);
   if (!flags.quiet && !options.ignore_eos) warn_of_eos(flags.model, open.model.config);

@@ -28,6 +28,7 @@
 #include "report/device_report.h"
 #include "report/memory_report.h"
 #include "report/progress.h"
+#include "report/start_warnings.h"
 #include "setup/engine_options.h"
 #include "setup/kept_measurements.h"
 #include "setup/open_model.h"
@@ -106,7 +107,7 @@ void run(const Options& options) {
                         engine::resolve(engine_settings, *open.checkpoint, open.model),
                         engine::generation_logit_rows(requests.size()));
   keep_profile(flags, engine);
-  if (!engine.report().isa_warning.empty() && !flags.quiet) write_warning(engine.report().isa_warning);
+  if (!flags.quiet) write_start_warnings(engine.report());
   const trace::TraceHeader header = engine::trace_header(engine, options.extras);
   trace::TraceWriter writer = resume ? trace::TraceWriter::resume(options.out, header)
                                      : trace::TraceWriter::create(options.out, header);

@@ -93,12 +93,15 @@ std::vector<ReportRow> device_plan_rows(const engine::RunReport& run, std::uint3
                   : "dense weights and the key/value cache are in host memory: the device computes routed "
                     "experts alone; ") +
               "experts that are neither there nor in host memory are on disk");
+  for (const kernels::UnitFault& fault : run.plan.device_faults)
+    row("not trusted", fmt::format("{}: {}", fault.operation, fault.found));
   if (!run.dense_place.why.empty())
     row("", fmt::format("dense weights on the {}: {}", device.has_dense() ? "device" : "host",
                         run.dense_place.why));
   if (std::string lacking = lacking_text(run); !lacking.empty()) {
-    row("left alone", std::move(lacking));
-    return rows;
+    const bool all = run.plan.device->experts_lack.all();
+    row(all ? "left alone" : "left to the host", std::move(lacking));
+    if (all) return rows;
   }
   const Forecasts forecasts = forecasts_of(run, tokens);
   row("a layer",
@@ -114,7 +117,7 @@ std::vector<ReportRow> device_plan_rows(const engine::RunReport& run, std::uint3
 
 Json device_plan_json(const engine::RunReport& run, std::uint32_t tokens) {
   const engine::DeviceMemoryPlan& memory = run.device->memory();
-  const std::string& lacking = run.plan.device->experts_lack;
+  const engine::LackingExperts& lacking = run.plan.device->experts_lack;
   Json json = {{"memory",
                 {{"budget", memory.budget},
                  {"minimum", memory.minimum},
@@ -131,9 +134,10 @@ Json device_plan_json(const engine::RunReport& run, std::uint32_t tokens) {
                {"tiers_why", run.tiers.why},
                {"dense_on", run.device->has_dense() ? "device" : "host"},
                {"dense_why", run.dense_place.why.empty() ? Json() : Json(run.dense_place.why)},
-               {"experts_lack", lacking.empty() ? Json() : Json(lacking)},
+               {"experts_lack", lacking.any() ? Json(lacking.formats) : Json()},
+               {"experts_lack_layers", layers_lacking(run)},
                {"rests", run.device->rests()}};
-  if (!lacking.empty()) return json;
+  if (lacking.all()) return json;
   const Forecasts forecasts = forecasts_of(run, tokens);
   json.update({{"decode", to_json(forecasts.decode)},
                {"prompt", to_json(forecasts.prompt)},

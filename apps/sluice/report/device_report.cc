@@ -26,6 +26,7 @@
 #include "experts/layer_decider.h"
 #include "experts/tier_choice.h"
 #include "report/shown_device.h"
+#include "report/start_warnings.h"
 
 namespace sluice::app {
 namespace {
@@ -179,7 +180,8 @@ Json device_json(const engine::RunReport& run) {
           {"slots", device.memory().slots},
           {"dense_on", device.has_dense() ? "device" : "host"},
           {"dense_why", text_or_null(run.dense_place.why)},
-          {"experts_lack", text_or_null(run.plan.device->experts_lack)},
+          {"experts_lack", text_or_null(run.plan.device->experts_lack.formats)},
+          {"experts_lack_layers", layers_lacking(run)},
           {"keep", slots_json(run)},
           {"tiers", experts::tiers_name(run.tiers.tiers)},
           {"tiers_why", run.tiers.why},
@@ -280,6 +282,7 @@ Json device_profile_json(const engine::RunReport& run) {
 
 void add_device(Json& json, const engine::RunReport& run) {
   if (!run.plan.no_device.empty()) json["no_device"] = with_names(run.plan.no_device);
+  if (!run.plan.device_faults.empty()) json["device_faults"] = device_faults_json(run.plan.device_faults);
   if (run.device == nullptr) return;
   json["device"] = device_json(run);
   json["placement"] = placement_json(run);
@@ -293,10 +296,19 @@ std::string device_text(const engine::RunReport& run) {
                      run.device->spec().dilation(), shown_device(run.device->name()));
 }
 
+// How many layers have experts that the host computes because of their formats.
+std::size_t layers_lacking(const engine::RunReport& run) {
+  const std::size_t layers = run.model.config.sparse_layers();
+  return layers - run.plan.device->experts_lack.layers_there(layers);
+}
+
 std::string lacking_text(const engine::RunReport& run) {
-  const std::string& formats = run.plan.device->experts_lack;
-  if (formats.empty()) return "";
-  return "the host computes all experts: a GPU has no kernels for those in " + formats;
+  const engine::LackingExperts& lacking = run.plan.device->experts_lack;
+  if (!lacking.any()) return "";
+  const std::string which = lacking.all() ? "all experts"
+                                          : fmt::format("the experts of {} of {} layers", layers_lacking(run),
+                                                        run.model.config.sparse_layers());
+  return "the host computes " + which + ": the device has no good kernels for " + lacking.formats;
 }
 
 // Behind a figure of what was copied ahead; empty where nobody has foretold numbers of tokens.

@@ -33,9 +33,10 @@ std::string device_figures(const engine::RunReport& run);
 // "emulated, dilated x4: no time here is a speed of this program (SPECIFICATION)", for commands without a
 // table of the device; empty without a device.
 std::string device_text(const engine::RunReport& run);
-// That the device computes no expert, since it has no kernels for their formats; empty where it has.
-// REQUIRES: the run has a device.
+// Which experts the device does not compute, since it has no good kernels for their formats; empty: it may
+// compute all of them. REQUIRES: the run has a device.
 std::string lacking_text(const engine::RunReport& run);
+std::size_t layers_lacking(const engine::RunReport& run);  // those that have such experts
 // Why the device of this run is left alone, by its costs.
 std::string resting_reason(const engine::RunReport& run);
 // Without a device empty, or why one that is there is not used.

@@ -55,11 +55,11 @@ void check_is_there(const CudaSpec& spec, GpuLack lack, std::span<const GpuInfo>
       .fix("name one that is there: " + there);
 }
 
-DeviceFacts device_facts(const DeviceSpec& spec, const LoadKernels& load) {
+DeviceFacts device_facts(const DeviceSpec& spec) {
   const CudaSpec* const gpu = spec.cuda();
   if (gpu == nullptr) return {};
   check_is_there(*gpu, gpu_lack(), list_gpus());
-  const CudaFacts facts = cuda_facts({.index = static_cast<int>(gpu->index), .load_kernels = load});
+  const CudaFacts facts = cuda_facts({.index = static_cast<int>(gpu->index)});
   return {.hardware = hardware_text(facts.name, facts.compute_major, facts.compute_minor),
           .context = facts.context,
           .free = facts.context + facts.free};

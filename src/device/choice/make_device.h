@@ -10,7 +10,6 @@
 #include <string_view>
 
 #include "base/bytes.h"
-#include "device/access.h"
 #include "device/accountant.h"
 #include "device/choice/device_spec.h"
 #include "device/chunked_link.h"
@@ -37,19 +36,16 @@ struct DeviceOptions {
   CopyFault fault = {};        // for tests
 };
 
-// Launches each kernel that will be used, or has it loaded: its code counts as context.
-using LoadKernels = std::function<void(const DeviceQueue& queue)>;
-
 // Begins to use a GPU. Error(kUnsupported) in a build without CUDA and without a driver, (kNotFound) without
 // such a GPU, (kIo) if it does not answer. It is never asked twice for one engine.
-DeviceFacts device_facts(const DeviceSpec& spec, const LoadKernels& load = {});
+DeviceFacts device_facts(const DeviceSpec& spec);
 
 // Errors of device_facts(); (kIo), (kBudget) if that memory is not to be had.
 std::unique_ptr<Device> make_device(const DeviceSpec& spec, DeviceOptions options);
 
 // What stands in the place of these in tests.
 struct DeviceMaker {
-  std::function<DeviceFacts(const DeviceSpec&, const LoadKernels&)> facts = device_facts;
+  std::function<DeviceFacts(const DeviceSpec&)> facts = device_facts;
   std::function<std::unique_ptr<Device>(const DeviceSpec&, DeviceOptions)> make = make_device;
 };
 

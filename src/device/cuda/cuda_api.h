@@ -59,6 +59,8 @@ class CudaApi {
   virtual CudaCode drop_mark(CudaMark mark) = 0;
   virtual CudaCode put(CudaMark mark, CudaQueue queue) = 0;  // behind what is queued
   virtual CudaCode await(CudaMark mark) = 0;                 // sleeps until the queue has come to it
+  // What is put into the queue from now on begins when the mark is reached where it stands now.
+  virtual CudaCode follow(CudaQueue queue, CudaMark mark) = 0;
   virtual CudaCode seconds(CudaMark from, CudaMark to, double& seconds) = 0;  // both were reached
   virtual CudaCode copy(void* to, const void* from, Bytes bytes, CudaWay way, CudaQueue queue) = 0;
 };

@@ -141,6 +141,9 @@ class RuntimeApi final : public CudaApi {
     } while (std::chrono::steady_clock::now() < end);
     return cudaEventSynchronize(event_of(mark));
   }
+  CudaCode follow(CudaQueue queue, CudaMark mark) override {
+    return cudaStreamWaitEvent(stream_of(queue), event_of(mark), 0);
+  }
   CudaCode seconds(CudaMark from, CudaMark to, double& seconds) override {
     float milliseconds = 0;
     const cudaError_t code = cudaEventElapsedTime(&milliseconds, event_of(from), event_of(to));

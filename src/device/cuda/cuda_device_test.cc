@@ -194,6 +194,58 @@ TEST_F(CudaDeviceTest, OneThatGoesEndsWhatItHasBegun) {
   EXPECT_FALSE(event.error());
 }
 
+// The stream does not sleep until a copy is done: the GPU's queue waits for that of the link.
+TEST_F(CudaDeviceTest, AnOperationIsLaunchedBehindACopyThatIsUnderWay) {
+  open();
+  const Block block = device_->memory().allocate(Account::kExperts, 2 * kMiB);
+  const std::vector<std::byte> data(2 * kMiB, std::byte{5});
+  for (const bool fails : {false, true}) {
+    cuda_.hold_copies(true);
+    const int awaited = cuda_.calls()["await"];
+    if (fails) cuda_.fail("await", 0, FakeCuda::kInvalidValue);  // what the link does first
+    const Ticket ticket = device_->link().copy(data, block.address(), Traffic::kDemand);
+    while (cuda_.calls()["await"] == awaited) std::this_thread::yield();
+    stream().wait(ticket.event());
+    Signal launched;
+    bool found = false;
+    stream().enqueue({[&](const Access& access) {
+      FakeCuda::launch(access, [&found, at = access.data(block.address() + (2 * kMiB - 1), 1)] {
+        found = *at == std::byte{5};
+      });
+      launched.complete();
+    }});
+    const Event done = stream().record();
+    launched.event().wait();
+    EXPECT_FALSE(done.done());
+    EXPECT_FALSE(ticket.event().done());
+    cuda_.hold_copies(false);
+    const std::string text = error_of([&] { done.wait(); });
+    EXPECT_EQ(text.find("a copy over the link failed") != std::string::npos, fails) << text;
+    EXPECT_EQ(error_of([&] { stream().synchronize(); }), text);
+    EXPECT_EQ(error_of([&] { ticket.event().wait(); }), text);
+    EXPECT_TRUE(found);
+    stream().synchronize();
+  }
+  EXPECT_GE(cuda_.calls().at("follow"), 2);
+  EXPECT_FALSE(device_->lost());
+}
+
+// A link that is limited is slower than the GPU's: who waits for a copy waits for its time.
+TEST_F(CudaDeviceTest, NothingIsLaunchedBehindACopyThatIsPaced) {
+  CudaOptions limited = options();
+  limited.link_bytes_per_s = 100e6;
+  device_ = make_cuda_device(std::move(limited));
+  const Block block = device_->memory().allocate(Account::kExperts, kMiB);
+  const std::vector<std::byte> data(kMiB);
+  const Ticket ticket = device_->link().copy(data, block.address(), Traffic::kDemand);
+  stream().wait(ticket.event());
+  bool was_done = false;
+  stream().enqueue({[&](const Access&) { was_done = ticket.event().done(); }});
+  stream().synchronize();
+  EXPECT_TRUE(was_done);
+  EXPECT_FALSE(cuda_.calls().contains("follow"));
+}
+
 TEST_F(CudaDeviceTest, TwoOrMoreChunksAreUnderWay) {
   open();
   const Block block = device_->memory().allocate(Account::kExperts, 8 * kMiB);

@@ -3,16 +3,6 @@
 #include <utility>
 
 namespace sluice::device {
-namespace {
-
-// The same as when the host meets them: callers say which expert it was.
-Error damaged_operands() {
-  return Error(ErrorKind::kCorrupt, "exponents of packed weights in memory are no valid encoding by native")
-      .fix("check the store with `sluice verify`, and the machine's memory");
-}
-
-}  // namespace
-
 CudaExecutor::CudaExecutor(CudaCalls& calls, Gate& gate, CudaBusy& busy)
     : calls_(calls), gate_(gate), busy_(busy), marks_(calls), fault_(calls), queue_(calls) {
   waiter_ = std::thread([this] { wait_for_batches(); });
@@ -35,6 +25,11 @@ void CudaExecutor::run(const Operation& operation, Clock::Time) {
     operation.run(access);
   }
   calls_.check(calls_.api().last_error(), "an operation could not be launched");
+}
+
+void CudaExecutor::follow(const std::shared_ptr<void>& mark, const Event& event) {
+  calls_.check(calls_.api().follow(queue_.get(), mark.get()), "a queue of the GPU cannot wait for another");
+  open_.after.push_back(event);
 }
 
 void CudaExecutor::finish(Signal signal, const std::optional<Error>& error) {
@@ -84,6 +79,7 @@ void CudaExecutor::wait_for_batches() {
 
 void CudaExecutor::end(Batch& batch) {
   await(batch);
+  take_errors_of(batch.after);
   if (fault_.take() != 0) found(damaged_operands());
   if (batch.begin != nullptr) marks_.give(batch.begin);
   if (batch.end != nullptr) marks_.give(batch.end);
@@ -94,6 +90,14 @@ void CudaExecutor::end(Batch& batch) {
   }
   if (batch.error) return batch.signal->fail(*batch.error);
   batch.signal->complete();
+}
+
+// The queue is behind them, so that they are done, or will be said to be in a moment.
+void CudaExecutor::take_errors_of(const std::vector<Event>& after) {
+  for (const Event& event : after) {
+    event.settled().wait();
+    if (const std::optional<Error> error = event.error()) found(*error);
+  }
 }
 
 // Sleeps until the GPU has done it, and counts it.

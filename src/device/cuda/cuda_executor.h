@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <vector>
 
 #include "device/access.h"
 #include "device/cuda/cuda_calls.h"
@@ -47,6 +48,8 @@ class CudaExecutor final : public Executor {
   void admit_this_thread() override { gate_.admit_this_thread(); }
   void run(const Operation& operation, Clock::Time ready) override;
   void finish(Signal signal, const std::optional<Error>& error) override;
+  bool follows() const override { return true; }
+  void follow(const std::shared_ptr<void>& mark, const Event& event) override;
   void pause() override;
   void forget() override;
 
@@ -57,12 +60,14 @@ class CudaExecutor final : public Executor {
     std::uint64_t operations = 0;
     std::optional<Signal> signal;
     std::optional<Error> error;  // that the signal carries
+    std::vector<Event> after;    // that the queue has waited for
   };
 
   void close(Batch batch);
   void wait_for_batches();
   void end(Batch& batch);
   void await(Batch& batch);
+  void take_errors_of(const std::vector<Event>& after);
   void found(const Error& error);
 
   CudaCalls& calls_;

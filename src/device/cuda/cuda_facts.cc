@@ -54,14 +54,6 @@ CudaFacts cuda_facts(const CudaQuestion& question) {
   }
   const std::optional<Bytes> before = has_context ? std::nullopt : used_now(use, properties.bus_id);
   calls.open();
-  if (question.load_kernels) {
-    const OwnedQueue queue(calls);
-    const MappedWord fault(calls);
-    question.load_kernels({.stream = queue.get(), .fault = fault.on_device()});
-    calls.check(api.last_error(), "a kernel could not be loaded");
-    calls.drain(queue.get());
-    if (const std::optional<Error> lost = health.lost()) throw Error(*lost);
-  }
   CudaFacts facts{.index = question.index,
                   .name = properties.name,
                   .compute_major = properties.compute_major,

@@ -1,12 +1,10 @@
 // What a GPU has, as plans and reports ask.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "base/bytes.h"
-#include "device/access.h"
 #include "device/cuda/cuda_api.h"
 #include "device/cuda/gpu_memory_use.h"
 #include "device/gpu_info.h"
@@ -30,8 +28,6 @@ inline constexpr Bytes kAssumedContext = 600 * kMiB;
 
 struct CudaQuestion {
   int index = 0;
-  // Launches each kernel that will be used, or has it loaded, on this queue; their code counts as context.
-  std::function<void(const DeviceQueue& queue)> load_kernels = {};
   // For tests.
   CudaApi* api = nullptr;       // null: cuda_api()
   GpuMemoryUse* use = nullptr;  // null: NVML, if the driver has it

@@ -31,13 +31,7 @@ class ToldUse final : public GpuMemoryUse {
 TEST(CudaFacts, SaysWhatTheGpuHasAndMeasuresTheContext) {
   FakeCuda cuda;
   ToldUse use({Bytes{100 * kMiB}, Bytes{555 * kMiB}});
-  bool loaded = false;
-  const CudaFacts facts = cuda_facts(
-      {.load_kernels =
-           [&](const DeviceQueue& queue) { loaded = queue.stream != nullptr && queue.fault != nullptr; },
-       .api = &cuda,
-       .use = &use});
-  EXPECT_TRUE(loaded);
+  const CudaFacts facts = cuda_facts({.api = &cuda, .use = &use});
   EXPECT_EQ(facts.name, "Fake GPU");
   EXPECT_EQ(facts.compute_major, 9);
   EXPECT_EQ(facts.multiprocessors, 132);
@@ -69,7 +63,7 @@ TEST(CudaFacts, EachCallMayFail) {
   FakeCuda good;
   ToldUse use({Bytes{1}, Bytes{2}});
   const auto ask = [&](FakeCuda& cuda) {
-    cuda_facts({.load_kernels = [](const DeviceQueue&) {}, .api = &cuda, .use = &use});
+    cuda_facts({.api = &cuda, .use = &use});
     measure_cuda_link(0, kMiB, &cuda);
   };
   ask(good);

@@ -15,7 +15,7 @@ void CudaMover::start(const LinkChunk& chunk) {
     throw calls_.error(code, "a copy over the link failed");
   }
   try {
-    copy.end = way.marks.put(way.queue.get());
+    copy.end = way.marks.put_shared(way.queue.get());
   } catch (const Error&) {
     calls_.drain(way.queue.get());  // nobody could wait for it
     way.marks.give(copy.begin);
@@ -28,11 +28,11 @@ std::optional<double> CudaMover::finish(bool back) {
   Direction& way = direction(back);
   const UnderWay copy = way.under_way.front();
   way.under_way.pop_front();
-  const CudaCode code = calls_.api().await(copy.end);
+  const CudaCode code = calls_.api().await(copy.end.get());
   double seconds = 0;
   std::optional<double> took;
   if (code == 0) {
-    if (const CudaCode timing = calls_.api().seconds(copy.begin, copy.end, seconds); timing == 0)
+    if (const CudaCode timing = calls_.api().seconds(copy.begin, copy.end.get(), seconds); timing == 0)
       took = seconds;
     else
       calls_.error(timing, "the GPU does not say how long a copy took");  // the copy is there
@@ -40,7 +40,6 @@ std::optional<double> CudaMover::finish(bool back) {
     calls_.drain(way.queue.get());
   }
   way.marks.give(copy.begin);
-  way.marks.give(copy.end);
   calls_.check(code, "a copy over the link failed");
   return took;
 }

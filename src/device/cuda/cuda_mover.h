@@ -26,10 +26,12 @@ class CudaMover final : public Mover {
   void admit_this_thread() override { gate_.admit_this_thread(); }
   void start(const LinkChunk& chunk) override;
   std::optional<double> finish(bool back) override;
+  std::shared_ptr<void> mark(bool back) override { return direction(back).under_way.back().end; }
 
  private:
   struct UnderWay {
-    CudaMark begin, end;
+    CudaMark begin;
+    std::shared_ptr<void> end;  // a CudaMark, which streams may wait for, too
   };
   struct Direction {
     explicit Direction(CudaCalls& calls) : marks(calls), queue(calls) {}

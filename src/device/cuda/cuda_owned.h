@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -60,6 +61,10 @@ class MarkPool {
     if (code == 0) return mark;
     give(mark);
     throw calls_.error(code, "an event of the GPU cannot be recorded");
+  }
+  // The same; it is given back by whoever lets go of it last. This must outlive them.
+  std::shared_ptr<void> put_shared(CudaQueue queue) {
+    return std::shared_ptr<void>(put(queue), [this](CudaMark mark) { give(mark); });
   }
   void give(CudaMark mark) {
     const std::lock_guard lock(mutex_);

@@ -83,6 +83,12 @@ class FakeCuda final : public CudaApi {
     const std::lock_guard lock(mutex_);
     refuse_locks_ = refuse;
   }
+  // Copies do not move before this is taken back.
+  void hold_copies(bool hold) {
+    const std::lock_guard lock(mutex_);
+    holds_copies_ = hold;
+    changed_.notify_all();
+  }
   // "a kernel": runs when the queue comes to it. For operations; REQUIRES: the access of a stream of a fake
   static void launch(const Access& access, std::function<void()> kernel) {
     static_cast<FakeQueue*>(access.queue().stream)->push(std::move(kernel));
@@ -252,6 +258,7 @@ class FakeCuda final : public CudaApi {
   CudaCode drop_mark(CudaMark mark) override {
     const std::lock_guard lock(mutex_);
     SLUICE_CHECK(marks_.at(mark)->pending == 0, "a mark is dropped that a queue will come to");
+    SLUICE_CHECK(marks_.at(mark)->followers == 0, "a mark is dropped that a queue waits for");
     marks_.erase(mark);
     return enter_locked("drop_mark");
   }
@@ -262,9 +269,11 @@ class FakeCuda final : public CudaApi {
       if (const CudaCode code = enter_locked("put"); code != 0) return code;
       put = marks_.at(mark).get();
       put->pending += 1;
+      put->put += 1;
     }
     push(queue, [put] {
       put->pending -= 1;
+      put->times_reached += 1;
       put->reached = std::chrono::steady_clock::now();
     });
     return 0;
@@ -275,6 +284,18 @@ class FakeCuda final : public CudaApi {
     const Mark& awaited = *marks_.at(mark);
     changed_.wait(lock, [&] { return awaited.pending == 0; });
     return dead_;
+  }
+  CudaCode follow(CudaQueue queue, CudaMark mark) override {
+    const std::lock_guard lock(mutex_);
+    if (const CudaCode code = enter_locked("follow"); code != 0) return code;
+    Mark* const followed = marks_.at(mark).get();
+    followed->followers += 1;
+    static_cast<FakeQueue*>(queue)->push([this, followed, times = followed->put] {
+      std::unique_lock waiting(mutex_);
+      changed_.wait(waiting, [&] { return followed->times_reached >= times; });
+      followed->followers -= 1;
+    });
+    return 0;
   }
   CudaCode seconds(CudaMark from, CudaMark to, double& seconds) override {
     const std::lock_guard lock(mutex_);
@@ -291,9 +312,12 @@ class FakeCuda final : public CudaApi {
       most_copies_ = std::max(most_copies_, ++copies_);
     }
     // With the lock: once a call has said that the GPU is dead, nothing moves any more.
-    push(queue, [this, to, from, bytes] {
+    static_cast<FakeQueue*>(queue)->push([this, to, from, bytes] {
+      std::unique_lock waiting(mutex_);
+      changed_.wait(waiting, [&] { return !holds_copies_; });
       if (dead_ == 0) std::memcpy(to, from, bytes);
       --copies_;
+      changed_.notify_all();
     });
     return 0;
   }
@@ -301,6 +325,7 @@ class FakeCuda final : public CudaApi {
  private:
   struct Mark {
     int pending = 0;  // queues will come to it so often
+    int put = 0, times_reached = 0, followers = 0;
     std::chrono::steady_clock::time_point reached;
   };
   struct Planned {
@@ -361,7 +386,7 @@ class FakeCuda final : public CudaApi {
   std::map<std::string, int> calls_;
   std::optional<Planned> planned_;
   CudaCode dead_ = 0;
-  bool refuse_locks_ = false, has_context_ = false, use_has_failed_ = false;
+  bool holds_copies_ = false, refuse_locks_ = false, has_context_ = false, use_has_failed_ = false;
   std::size_t copies_ = 0, most_copies_ = 0;
   std::map<void*, std::pair<std::unique_ptr<std::byte[]>, Bytes>> allocations_;
   std::map<void*, Bytes> locked_;

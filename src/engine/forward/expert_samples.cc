@@ -59,9 +59,14 @@ ExpertSamples::ExpertSamples(const MeasureTools& tools, Bytes sample_bytes) : to
   }
 }
 
-void ExpertSamples::choose(std::mt19937_64& random) {
-  for (ExpertSample& sample : samples_)
-    sample.layout = &layout_of(tools_, tools_.model.experts[random() % tools_.model.experts.size()]);
+void ExpertSamples::choose(std::mt19937_64& random, const std::function<bool(std::uint32_t layer)>& may_be) {
+  for (ExpertSample& sample : samples_) {
+    const model::ExpertPieces* pieces = nullptr;
+    do {
+      pieces = &tools_.model.experts[random() % tools_.model.experts.size()];
+    } while (!may_be(static_cast<std::uint32_t>(pieces->layer)));
+    sample.layout = &layout_of(tools_, *pieces);
+  }
 }
 
 void ExpertSamples::read(SampleRead what, std::size_t count) const {

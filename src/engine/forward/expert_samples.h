@@ -33,7 +33,10 @@ class ExpertSamples {
   ExpertSamples(const MeasureTools& tools, Bytes sample_bytes);
 
   std::span<const ExpertSample> all() const { return samples_; }
-  void choose(std::mt19937_64& random);  // an expert for each sample; nothing is read
+  // An expert for each sample, of those that may be, of which there is one; nothing is read.
+  void choose(
+      std::mt19937_64& random,
+      const std::function<bool(std::uint32_t layer)>& may_be = [](const auto&) { return true; });
   // Reads these regions of the samples, all reads in flight. Error(kIo), (kCorrupt).
   void read(SampleRead what, std::size_t count) const;
   void read(SampleRead what) const { read(what, samples_.size()); }

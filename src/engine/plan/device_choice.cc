@@ -160,13 +160,17 @@ std::optional<DeviceChoice> device_of(const EngineOptions& options, const ModelF
   return choice;
 }
 
-void leave_experts_to_host(DeviceChoice& choice, PolicyPlan& policies) {
-  choice.slots = 0;
-  choice.prefetch_size = 0;
-  policies.placement = experts::Named<experts::PlacementPolicy>("cpu").row();
-  policies.prefill_placement = nullptr;
-  policies.tiers = experts::Tiers::kInclusive;
-  policies.device_may_rest = false;
+void leave_experts_to_host(EnginePlan& plan) {
+  plan.device->slots = 0;
+  plan.device->prefetch_size = 0;
+  const auto leave = [](PolicyPlan& policies) {
+    policies.placement = experts::Named<experts::PlacementPolicy>("cpu").row();
+    policies.prefill_placement = nullptr;
+    policies.tiers = experts::Tiers::kInclusive;
+    policies.device_may_rest = false;
+  };
+  leave(plan.policies);
+  if (plan.where_all_fits) leave(*plan.where_all_fits);
 }
 
 std::uint32_t prefetch_size_of(const EngineOptions& options, const PolicyPlan& policies,

@@ -18,8 +18,8 @@ SlotChoice choose_slots(const EngineOptions& options, const ModelFacts& facts);
 // The same for experts in slices: slots have room for what decode steps compute with.
 SlotChoice choose_slice_slots(const EngineOptions& options, experts::PrecisionMode precision);
 
-// For experts that the device has no kernels for: none is computed or kept there.
-void leave_experts_to_host(DeviceChoice& choice, PolicyPlan& policies);
+// Where the device has no good kernels for any expert: none is computed or kept there. REQUIRES: plan.device.
+void leave_experts_to_host(EnginePlan& plan);
 
 // Experts of a layer that are copied ahead; 0 where nothing is prefetched. Error(kUsage).
 std::uint32_t prefetch_size_of(const EngineOptions& options, const PolicyPlan& policies,

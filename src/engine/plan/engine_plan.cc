@@ -147,22 +147,6 @@ PolicyPlan without_loss(PolicyPlan policies, const EngineOptions& options) {
   return policies;
 }
 
-// Each once, in the order in which they are met.
-std::string formats_that_gpus_lack(const store::Checkpoint& checkpoint, const model::Model& model) {
-  std::vector<const codec::MatrixFormat*> lacking;
-  for (const model::ExpertPieces& pieces : model.experts)
-    for (const store::Piece& piece : pieces.all()) {
-      const store::StoredPiece stored = checkpoint.locate(piece);
-      if (stored.coded()) continue;  // words, or packed planes
-      if (stored.format != nullptr && kernels::gpu_multiplies(*stored.format)) continue;
-      if (std::ranges::find(lacking, stored.format) == lacking.end()) lacking.push_back(stored.format);
-    }
-  std::string names;
-  for (const codec::MatrixFormat* const format : lacking)
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", format ? format->name : "another type");
-  return names;
-}
-
 EnginePlan resolve_settled(const EngineOptions& asked, const ModelFacts& facts) {
   const SlotChoice slots = choose_slots(asked, facts);
   EngineOptions options = asked;
@@ -216,10 +200,7 @@ EnginePlan resolve_settled(const EngineOptions& asked, const ModelFacts& facts) 
   plan.device->prefetch_size = prefetch_size_of(options, plan.policies, facts);
   plan.device->slot_form = facts.sliced() ? choose_slice_slots(options, plan.policies.precision.mode) : slots;
   plan.device->copies_packed = facts.packable && plan.keep == Keep::kPacked;
-  if (!plan.device->experts_lack.empty()) {
-    leave_experts_to_host(*plan.device, plan.policies);
-    if (plan.where_all_fits) leave_experts_to_host(*plan.device, *plan.where_all_fits);
-  }
+  if (plan.device->experts_lack.all()) leave_experts_to_host(plan);
   return plan;
 }
 
@@ -236,8 +217,8 @@ EnginePlan resolve_with_found(const EngineOptions& options, const ModelFacts& fa
   const bool named = given_device_setting(options) || options.preset.device() != nullptr || placed;
   if (named) return resolve_settled(options, facts);
   if (!facts.has_experts) return without_device(options, facts, "");
-  if (!facts.gpus_lack.empty())
-    return without_device(options, facts, "a GPU has no kernels for experts in " + facts.gpus_lack);
+  if (facts.gpus_lack.all())
+    return without_device(options, facts, "a GPU has no kernels for experts in " + facts.gpus_lack.formats);
   try {
     EnginePlan plan = resolve_settled(options, facts);
     plan.without_device = std::make_shared<const EnginePlan>(without_device(options, facts, ""));
@@ -270,7 +251,9 @@ ModelFacts facts_of(const store::Checkpoint& checkpoint, const model::Model& mod
   };
   facts.split = all([](const store::StoredPiece& piece) { return piece.coded(); });
   facts.packable = all([](const store::StoredPiece& piece) { return piece.coded() && piece.own_columns; });
-  facts.gpus_lack = formats_that_gpus_lack(checkpoint, model);
+  facts.gpus_lack = experts_lacking(checkpoint, model, [](const codec::MatrixFormat* format) {
+    return format != nullptr && kernels::gpu_multiplies(*format);
+  });
   return facts;
 }
 

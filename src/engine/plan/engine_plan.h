@@ -15,9 +15,11 @@
 #include <vector>
 
 #include "device/choice/device_spec.h"
+#include "engine/plan/lacking_experts.h"
 #include "engine/plan/options.h"
 #include "engine/plan/policy_plan.h"
 #include "experts/core/part_rules.h"
+#include "kernels/check/unit_check.h"
 
 namespace sluice::model {
 struct Model;
@@ -39,7 +41,7 @@ struct ModelFacts {
   bool has_experts = false;  // routed ones
   bool has_encoder = false;
   std::uint32_t experts = 0, top_k = 0;  // of a layer, of a token
-  std::string gpus_lack = {};            // formats of experts that no kernels of a GPU read: "q5_k, iq4_xs"
+  LackingExperts gpus_lack = {};         // for which a GPU has no kernels
 
   bool sliced() const { return slices.has_value() && has_experts; }
   bool packed_states() const { return split && has_experts; }  // there are states to choose from
@@ -74,8 +76,8 @@ struct DeviceChoice {
   std::string popularity_name = {};
   SlotChoice slot_form = {};
   bool copies_packed = false;  // experts cross the link packed; always so if slots are
-  // Formats of experts that the device has no kernels for; then the host computes all of them. Else empty.
-  std::string experts_lack = {};
+  // Experts that the host computes, whatever the placement: the device has no good kernels for them.
+  LackingExperts experts_lack = {};
 };
 
 struct EnginePlan {
@@ -108,6 +110,8 @@ struct EnginePlan {
   fetch::FetchOptions fetch;
   std::optional<DeviceChoice> device;  // empty: the host computes everything …
   std::string no_device;               // … and why, where a device was found that nobody asked for
+  // What a device has computed otherwise than the host when it was opened (device_check.h).
+  std::vector<kernels::UnitFault> device_faults = {};
   // Where nobody asked for the device: the plan to follow if it turns out that it cannot be used. Else null.
   std::shared_ptr<const EnginePlan> without_device;
   PolicyPlan policies;

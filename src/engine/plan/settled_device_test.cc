@@ -95,7 +95,7 @@ TEST(SettledDevice, WhatDoesNotGoWithTheRestIsLeftOutAndSaysWhy) {
   ModelFacts blocks = kModel, dense = kModel, lacking = kModel;
   blocks.blocks = true;
   dense.has_experts = false;
-  lacking.gpus_lack = "q5_k, iq4_xs";
+  lacking.gpus_lack.formats = "q5_k, iq4_xs";
   const auto int8 = [](EngineOptions& o) { o.activations = kernels::ActivationForm::kInt8; };
   const EnginePlan coded = resolve(found(int8), blocks);
   EXPECT_FALSE(coded.device);
@@ -162,11 +162,12 @@ TEST(SettledDevice, ActivationsInCodesAreRefusedForBlocks) {
 
 TEST(SettledDevice, ExpertsThatNoKernelReadsAreLeftToTheHost) {
   ModelFacts lacking = kModel;
-  lacking.gpus_lack = "q5_k";
+  lacking.gpus_lack.formats = "q5_k";
   const EnginePlan plan =
       resolve(named([](EngineOptions& o) { o.placement = "device", o.device_slots = 3; }), lacking);
   ASSERT_TRUE(plan.device);
-  EXPECT_EQ(plan.device->experts_lack, "q5_k");
+  EXPECT_EQ(plan.device->experts_lack.formats, "q5_k");
+  EXPECT_TRUE(plan.device->experts_lack.all());
   EXPECT_EQ(plan.device->slots, 0u);
   EXPECT_EQ(plan.device->prefetch_size, 0u);
   EXPECT_EQ(plan.policies.placement->name, "cpu");
@@ -174,7 +175,23 @@ TEST(SettledDevice, ExpertsThatNoKernelReadsAreLeftToTheHost) {
   EXPECT_EQ(plan.without_device, nullptr);
   // A device that is played reads everything.
   const EnginePlan played = resolve(named([](EngineOptions& o) { o.device = "emulated"; }), lacking);
-  EXPECT_EQ(played.device->experts_lack, "");
+  EXPECT_FALSE(played.device->experts_lack.any());
+}
+
+TEST(SettledDevice, LayersWithoutKernelsAloneAreLeftToTheHost) {
+  ModelFacts lacking = kModel;
+  lacking.gpus_lack = {"q5_k", {1, 0, 1, 0, 0}};
+  EXPECT_FALSE(lacking.gpus_lack.all());
+  EXPECT_EQ(lacking.gpus_lack.layers_there(5), 3u);
+  EXPECT_TRUE(lacking.gpus_lack.leaves_out(2));
+  EXPECT_FALSE(lacking.gpus_lack.leaves_out(1));
+  const EnginePlan plan =
+      resolve(named([](EngineOptions& o) { o.placement = "device", o.device_slots = 3; }), lacking);
+  EXPECT_EQ(plan.device->experts_lack.layers, lacking.gpus_lack.layers);
+  EXPECT_EQ(plan.device->slots, 3u);
+  EXPECT_EQ(plan.policies.placement->name, "device");
+  // A device that was found is taken, too.
+  EXPECT_TRUE(resolve(found(), lacking).device);
 }
 
 TEST(SettledDevice, TheLinkOfAGpuIsLimitedAsItIsAskedFor) {

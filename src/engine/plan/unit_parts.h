@@ -24,7 +24,8 @@ struct UnitParts {
   fetch::ExpertStore& store;
   std::size_t tokens;  // the most of a step
   kernels::ScratchShape scratch;
-  bool dense_there = false;  // the unit computes the dense part, too
+  bool dense_there = false;    // the unit computes the dense part, too
+  bool expert_biases = false;  // experts have some
 };
 
 }  // namespace sluice::engine

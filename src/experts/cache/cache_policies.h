@@ -41,6 +41,8 @@ struct PoolsConfig {
 // The layers that a cache decides about, for caches that must know them before the first event.
 struct CachedLayers {
   std::uint32_t first = 0, layers = 0, experts = 0;  // `layers` of `experts` each, from the layer `first` on
+  std::vector<std::uint8_t> left_out = {};           // 1: of that layer none is kept; empty: none is left out
+  bool leaves_out(std::uint32_t layer) const { return !left_out.empty() && left_out[layer] != 0; }
 };
 
 // Configuration of the caches that follow the work of experts.

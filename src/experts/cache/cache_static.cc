@@ -68,13 +68,16 @@ class StaticLayersCache final : public FixedSetCache {
   void start(const ExpertSizes& sizes, Bytes capacity, std::vector<Placed>& out) override {
     std::uint32_t first = layers_.first + layers_.layers;
     for (; first > layers_.first; --first) {
+      if (layers_.leaves_out(first - 1)) continue;
       Bytes bytes = 0;
       for (std::uint32_t e = 0; e < layers_.experts; ++e) bytes += sizes.bytes(id_of(first - 1, e)).of(keep_);
       if (bytes > capacity) break;
       capacity -= bytes;
     }
-    for (std::uint32_t layer = first; layer < layers_.first + layers_.layers; ++layer)
+    for (std::uint32_t layer = first; layer < layers_.first + layers_.layers; ++layer) {
+      if (layers_.leaves_out(layer)) continue;
       for (std::uint32_t e = 0; e < layers_.experts; ++e) out.push_back({id_of(layer, e), keep_});
+    }
   }
   std::string name() const override { return "static-layers"; }
 };

@@ -1,7 +1,6 @@
 #include "kernels/check/self_check.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -13,13 +12,13 @@
 #include <fmt/format.h>
 
 #include "base/float16.h"
-#include "base/splitmix64.h"
 #include "codec/matrix_format.h"
 #include "codec/native/native_chunk.h"
 #include "codec/native/tiles.h"
 #include "codec/slices/int8_matrix.h"
 #include "device/space.h"
 #include "kernels/attention/attention.h"
+#include "kernels/check/check_data.h"
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/products/codes/sliced_matmul.h"
 #include "kernels/products/format_kernels.h"
@@ -28,31 +27,6 @@
 
 namespace sluice::kernels {
 namespace {
-
-// Numbers in ±2 with busy low bits, so that another order of sums shows. A fixed sequence.
-std::vector<float> sample(std::size_t n, std::uint64_t seed) {
-  std::vector<float> numbers(n);
-  SplitMix64 random(seed);
-  for (float& number : numbers)
-    number = static_cast<float>(static_cast<std::int32_t>(random.next() >> 32)) * 0x1p-30f;
-  return numbers;
-}
-
-// The upper halves of fp32 numbers are BF16 words; read as binary16 they are other numbers of a similar size.
-std::vector<std::byte> weights_of(DType dtype, std::size_t n) {
-  const std::vector<float> numbers = sample(n, 1);
-  std::vector<std::byte> bytes(n * dtype_bytes(dtype));
-  for (std::size_t i = 0; i < n; ++i) {
-    const std::uint32_t bits = std::bit_cast<std::uint32_t>(numbers[i]);
-    if (dtype == DType::kF32) {
-      std::memcpy(&bytes[4 * i], &bits, 4);
-    } else {
-      const auto word = static_cast<std::uint16_t>(bits >> 16);
-      std::memcpy(&bytes[2 * i], &word, 2);
-    }
-  }
-  return bytes;
-}
 
 struct Result {
   std::string_view kernel;
@@ -132,11 +106,8 @@ void add_blocks(const Context& ctx, std::span<const float> x, std::size_t rows, 
     const codec::MatrixShape shape{rows, row.format->block.columns};
     codec::MatrixRef w{row.format, shape};
     std::vector<std::byte> planes[codec::kMostPlanes];
-    SplitMix64 random(4);
     for (std::size_t p = 0; p < row.format->plane_count(); ++p) {
-      planes[p].resize(row.format->plane_bytes(shape, p));
-      // Without this bit every byte is part of a scale that is a number, and not a large one.
-      for (std::byte& byte : planes[p]) byte = static_cast<std::byte>(random.next()) & std::byte{0xbf};
+      planes[p] = blocks_of(*row.format, shape, p);
       w.planes[p] = device::host_space().address(planes[p].data());
     }
     const std::size_t tokens = x.size() / 256;  // of the widest block

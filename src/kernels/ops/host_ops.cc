@@ -3,27 +3,15 @@
 #include <algorithm>
 
 #include "device/space.h"
+#include "kernels/ops/host_place-inl.h"
 #include "kernels/ops/run-inl.h"
 
 namespace sluice::kernels {
-namespace {
-
-// const_cast: the addresses of unit memory are those of memory that may be written.
-std::byte* pointer(device::Address at) { return const_cast<std::byte*>(device::host_space().pointer(at)); }
-
-struct HostPlace {
-  float* floats(Floats floats, std::size_t) const { return host_floats(floats); }
-  std::byte* bytes(device::Address at, Bytes) const { return pointer(at); }
-  const codec::MatrixRef& matrix(const codec::MatrixRef& matrix) const { return matrix; }
-};
-
-}  // namespace
-
 Floats floats_at(const float* host) {
   return {device::host_space().address(reinterpret_cast<const std::byte*>(host))};
 }
 
-float* host_floats(Floats floats) { return reinterpret_cast<float*>(pointer(floats.at)); }
+float* host_floats(Floats floats) { return HostPlace{}.floats(floats, 0); }
 
 void HostOps::run(const op::RmsNorm& op) { run_at(context_, HostPlace{}, op); }
 void HostOps::run(const op::Arrange& op) { run_at(context_, HostPlace{}, op); }

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/setting.h"
 #include "engine/generate.h"
+#include "report/start_warnings.h"
 #include "setup/engine_options.h"
 #include "setup/kept_measurements.h"
 #include "tokenizer/chat/calls/answer_parser.h"
@@ -56,6 +57,7 @@ ChatModel::ChatModel(const EngineFlags& flags, const std::string& chat_template)
   options.draws = true;  // /set may turn it on
   engine_ = std::make_unique<engine::Engine>(*open_.checkpoint, open_.model,
                                              engine::resolve(options, *open_.checkpoint, open_.model));
+  write_start_warnings(engine_->report());
   keep_profile(flags, *engine_);
   conversation_ = std::make_unique<engine::Conversation>(*engine_);
 }

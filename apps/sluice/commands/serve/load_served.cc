@@ -12,6 +12,7 @@
 #include "engine/plan/server_defaults.h"
 #include "engine/session/kv_pool.h"
 #include "report/plan_json.h"
+#include "report/start_warnings.h"
 #include "serve/engine/sampling_defaults.h"
 #include "setup/kept_measurements.h"
 #include "setup/open_model.h"
@@ -104,6 +105,7 @@ serve::LoadModel load_served(const ServeFlags& flags, const engine::EngineOption
     loaded->engine = std::make_unique<engine::Engine>(
         *loaded->checkpoint, loaded->model, engine::resolve(sized, *loaded->checkpoint, loaded->model),
         engine::generation_logit_rows(sized.sequences));
+    write_start_warnings(loaded->engine->report());
     keep_profile(flags.engine, *loaded->engine);
     loaded->plan = plan_json(*loaded->engine, sized.positions);
     progress(1);

@@ -30,6 +30,10 @@ std::size_t rows_of_launch(const UnitParts& parts) {
   return std::max<std::size_t>(parts.tokens, parts.config.moe.top_k);
 }
 
+std::size_t experts_of_launch(const UnitParts& parts) {
+  return std::min<std::size_t>(rows_of_launch(parts), parts.config.moe.experts);
+}
+
 std::span<const std::byte> bytes_of(const float* floats, std::size_t count) {
   return std::as_bytes(std::span(floats, count));
 }
@@ -69,7 +73,8 @@ DeviceUnit::Layout DeviceUnit::lay_out(Address begin, const UnitParts& parts) {
   layout.inner = take(r * layout.inner_row);
   if (!parts.dense_there)
     for (Address& rows : layout.rows) rows = take(r * d * sizeof(float));
-  for (Address& biases : layout.biases) biases = take((f + u + d) * sizeof(float));
+  const std::size_t biased = parts.expert_biases ? experts_of_launch(parts) : 0;
+  for (Address& biases : layout.biases) biases = take(biased * (f + u + d) * sizeof(float));
   return layout;
 }
 
@@ -86,6 +91,7 @@ DeviceUnit::DeviceUnit(device::Device& device, kernels::UnitKernels& kernels, co
       up_rows_(up_rows_of(parts.config)),
       most_tokens_(parts.tokens),
       most_rows_(rows_of_launch(parts)),
+      most_experts_(experts_of_launch(parts)),
       dense_there_(parts.dense_there),
       store_(device, parts.store, options),
       memory_(device.memory().allocate(device::Account::kActivations, activation_bytes(parts))),
@@ -119,50 +125,51 @@ void DeviceUnit::send_inputs(const UnitEvent& event) {
   }
 }
 
-std::array<Event, 3> DeviceUnit::send_biases(const ExpertWork& work, std::size_t way) {
-  std::array<Event, 3> events;
-  const Address at = layout_.biases[way];
-  const auto send = [&](std::size_t i, std::span<const float> bias, Address to) {
-    if (bias.empty()) return;
-    sent_.push_back(
-        device_.link().copy(bytes_of(bias.data(), bias.size()), to, Traffic::kDemand, ways_[way].free));
-    events[i] = sent_.back().event();
+void DeviceUnit::send_biases(const Held& held, std::size_t way, std::size_t which, OneExpert& expert) {
+  kernels::Floats at{layout_.biases[way] + which * (width_ + up_rows_ + hidden_) * sizeof(float)};
+  const auto send = [&](std::span<const float> bias, std::size_t room) {
+    const kernels::Vector there{at, bias.size()};
+    at = at + room;
+    if (bias.empty()) return kernels::Vector{};
+    sent_.push_back(device_.link().copy(bytes_of(bias.data(), bias.size()), there.data.at, Traffic::kDemand,
+                                        ways_[way].free));
+    device_.compute().wait(sent_.back().event());
+    return there;
   };
-  send(0, work.gate_bias, at);
-  send(1, work.up_bias, at + width_ * sizeof(float));
-  send(2, work.down_bias, at + (width_ + up_rows_) * sizeof(float));
-  return events;
+  expert.gate_bias = send(held.gate_bias, width_);
+  expert.up_bias = send(held.up_bias, up_rows_);
+  expert.down_bias = send(held.down_bias, hidden_);
 }
 
 void DeviceUnit::compute(const ExpertWork& work, std::optional<fetch::ExpertStore::Pin> pin,
                          const HostWorkspace& /*host*/) {
-  const bool biases = !work.gate_bias.empty() || !work.up_bias.empty() || !work.down_bias.empty();
-  if (pin || biases || held_rows_ + work.rows > most_rows_) launch();
+  if (pin || held_rows_ + work.rows > most_rows_ || held_.size() == most_experts_) launch();
   Held one{.id = work.id,
            .tokens = {work.tokens.begin(), work.tokens.end()},
            .out = {work.out, work.rows * hidden_},
            .first_row = work.first_row,
+           .gate_bias = work.gate_bias,
+           .up_bias = work.up_bias,
+           .down_bias = work.down_bias,
            .use = pin ? store_.use(std::move(*pin)) : store_.use(work.id)};
-  if (!pin && !biases && one.use.ready.done()) {
+  if (!pin && one.use.ready.done()) {
     held_rows_ += work.rows;
     held_.push_back(std::move(one));
     return;
   }
   launch();  // in the order in which they were given
-  enqueue({&one, 1}, launches_++ % kLaunches, biases ? &work : nullptr);
+  enqueue({&one, 1}, launches_++ % kLaunches);
 }
 
 void DeviceUnit::launch() {
   if (held_.empty()) return;
-  enqueue(held_, launches_++ % kLaunches, nullptr);
+  enqueue(held_, launches_++ % kLaunches);
   held_.clear();
   held_rows_ = 0;
 }
 
-void DeviceUnit::enqueue(std::span<Held> held, std::size_t way, const ExpertWork* biases) {
+void DeviceUnit::enqueue(std::span<Held> held, std::size_t way) {
   device::Stream& stream = device_.compute();
-  if (biases != nullptr)
-    for (const Event& bias : send_biases(*biases, way)) stream.wait(bias);
   stream.wait(ways_[way].free);
   std::vector<OneExpert> experts;
   std::vector<device::WeightUse> weights;
@@ -176,13 +183,8 @@ void DeviceUnit::enqueue(std::span<Held> held, std::size_t way, const ExpertWork
                        .tokens = std::move(one.tokens),
                        .first_row = row,
                        .out = rows});
+    if (one.has_biases()) send_biases(one, way, experts.size() - 1, experts.back());
     row += experts.back().tokens.size();
-  }
-  if (biases != nullptr) {
-    const kernels::Floats at{layout_.biases[way]};
-    if (!biases->gate_bias.empty()) experts.front().gate_bias = {at, width_};
-    if (!biases->up_bias.empty()) experts.front().up_bias = {at + width_, up_rows_};
-    if (!biases->down_bias.empty()) experts.front().down_bias = {at + width_ + up_rows_, hidden_};
   }
   stream.enqueue(
       {[this, experts, event_tokens = tokens_](const Access& access) { run(experts, event_tokens, access); },

@@ -69,7 +69,7 @@ class DeviceUnit final : public ComputeUnit {
 
  private:
   // Rows and biases of launches: two, so that one launch is computed while another's rows come back. A launch
-  // is one expert, or several that are here already and have no biases.
+  // is one expert, or several that are here already.
   static constexpr std::size_t kLaunches = 2;
 
   struct Form {
@@ -85,7 +85,7 @@ class DeviceUnit final : public ComputeUnit {
     device::Address inner;     // (R, largest form of f)
     Bytes inner_row = 0;
     std::array<device::Address, kLaunches> rows;    // (R, d); none if rows stay
-    std::array<device::Address, kLaunches> biases;  // (f), (u), (d)
+    std::array<device::Address, kLaunches> biases;  // (most_experts, f + u + d)
     Bytes bytes = 0;
   };
   struct OneExpert;  // what the operation of a launch needs of one
@@ -94,7 +94,9 @@ class DeviceUnit final : public ComputeUnit {
     std::vector<std::uint32_t> tokens;
     std::span<float> out;  // the host's
     std::size_t first_row = 0;
+    std::span<const float> gate_bias, up_bias, down_bias;  // the host's, until the event ends
     fetch::DeviceStore::Use use;
+    bool has_biases() const { return !gate_bias.empty() || !up_bias.empty() || !down_bias.empty(); }
   };
   struct Way {  // of one of the kLaunches
     device::Event free;
@@ -102,9 +104,10 @@ class DeviceUnit final : public ComputeUnit {
 
   static Layout lay_out(device::Address begin, const UnitParts& parts);
   void send_inputs(const UnitEvent& event);
-  std::array<device::Event, 3> send_biases(const ExpertWork& work, std::size_t way);
+  // To the place of the launch's expert number `which`; the stream waits for them.
+  void send_biases(const Held& held, std::size_t way, std::size_t which, OneExpert& expert);
   // Queues one launch of these, and what brings its rows back.
-  void enqueue(std::span<Held> held, std::size_t way, const ExpertWork* biases);
+  void enqueue(std::span<Held> held, std::size_t way);
   void run(std::span<const OneExpert> experts, std::size_t event_tokens, const device::Access& access);
   // The expert for some tokens whose inputs are where `inputs` says, with the rooms behind `first_row`.
   kernels::op::Mlp mlp_of(const fetch::ExpertView& view, std::size_t tokens,
@@ -115,7 +118,7 @@ class DeviceUnit final : public ComputeUnit {
   kernels::UnitKernels& kernels_;
   const codec::SliceView low_view_;
   const kernels::Gating gating_;
-  const std::size_t hidden_, width_, up_rows_, most_tokens_, most_rows_;
+  const std::size_t hidden_, width_, up_rows_, most_tokens_, most_rows_, most_experts_;
   const bool dense_there_;
   fetch::DeviceStore store_;
   device::Block memory_;

@@ -8,13 +8,14 @@ namespace sluice::engine {
 
 using kernels::FunctionKernels;
 
-std::unique_ptr<kernels::UnitKernels> make_unit_kernels(device::Device& device, const UnitParts& parts) {
-  if (device.name() == "cuda") return kernels::make_gpu_kernels(device);
+std::unique_ptr<kernels::UnitKernels> make_unit_kernels(const device::DeviceSpec& spec,
+                                                        device::Device& device, const UnitParts& parts) {
+  if (!spec.is_played()) return kernels::make_gpu_kernels(device);
   return std::make_unique<FunctionKernels>(device.memory(), device.pool(), parts.kernels, parts.scratch);
 }
 
 Bytes unit_kernel_bytes(const device::DeviceSpec& spec, const UnitParts& parts) {
-  if (spec.cuda() != nullptr) return kernels::kGpuListBytes;
+  if (!spec.is_played()) return kernels::kGpuListBytes;
   ThreadPool like_the_devices(spec.threads());
   return FunctionKernels::scratch_bytes(like_the_devices, parts.kernels, parts.scratch);
 }

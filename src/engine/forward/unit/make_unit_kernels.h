@@ -10,8 +10,10 @@
 
 namespace sluice::engine {
 
-// For products of `parts`. The device and what `parts` refers to must outlive them. Error(kBudget).
-std::unique_ptr<kernels::UnitKernels> make_unit_kernels(device::Device& device, const UnitParts& parts);
+// For products of `parts`. `spec`: of the device. The device and what `parts` refers to must outlive them.
+// Error(kBudget).
+std::unique_ptr<kernels::UnitKernels> make_unit_kernels(const device::DeviceSpec& spec,
+                                                        device::Device& device, const UnitParts& parts);
 
 // Bytes of the device's memory that they take, in one block.
 Bytes unit_kernel_bytes(const device::DeviceSpec& spec, const UnitParts& parts);

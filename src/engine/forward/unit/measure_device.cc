@@ -79,7 +79,8 @@ class Measurement {
               const MeasureOptions& options)
       : tools_(tools), unit_(unit), options_(options), samples_(tools, 0), what_(what) {
     std::mt19937_64 random(options.seed);
-    samples_.choose(random);
+    samples_.choose(random,
+                    [&](std::uint32_t layer) { return !what.experts || !what.lacking.leaves_out(layer); });
     samples_.read(SampleRead::kBoth);
     const bool words = what.view == kWordsView;
     if (words) samples_.decode();

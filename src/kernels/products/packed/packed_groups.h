@@ -10,6 +10,7 @@
 #include "codec/matrix_format.h"
 #include "codec/native/native_chunk.h"
 #include "codec/native/tiles.h"
+#include "device/access.h"
 #include "device/space.h"
 #include "kernels/products/packed/packed_impl.h"
 #include "kernels/products/scratch.h"
@@ -86,10 +87,7 @@ inline bool merge_group(const codec::NativeKernels& native, const PackedGroup& g
   return true;
 }
 
-[[noreturn]] inline void throw_damaged() {
-  throw Error(ErrorKind::kCorrupt, "exponents of packed weights in memory are no valid encoding by native")
-      .fix("check the store with `sluice verify`, and the machine's memory");
-}
+[[noreturn]] inline void throw_damaged() { throw device::damaged_operands(); }
 
 // Working memory for a group that is decoded; kOtherGroup for the second of two groups that are decoded in
 // turn.
