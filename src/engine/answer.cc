@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/setting.h"
+#include "engine/draft/drafting.h"
 #include "engine/engine.h"
 #include "engine/session/sequence.h"
 #include "engine/session/step.h"
@@ -18,6 +19,58 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 double seconds(Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
+
+// One token of every open answer, and drafts of those that follow, as many as pay.
+class DecodeStep {
+ public:
+  explicit DecodeStep(Engine& engine) : engine_(engine), drafting_(engine.drafting()) {}
+
+  // False: no answer is open.
+  bool begin(std::span<Answer* const> answers) {
+    open_.clear();
+    offers_.clear();
+    for (Answer* const answer : answers) {
+      if (answer->stop_if_asked() || !answer->open()) continue;
+      open_.push_back(answer);
+      offers_.push_back(answer->offer());
+    }
+    counts_.assign(open_.size(), 0);
+    if (drafting_.on() && !open_.empty())
+      drafting_.guard().choose(offers_, engine_.chunk() - open_.size(), counts_);
+    return !open_.empty();
+  }
+
+  void compute() {
+    tokens_.clear();
+    spans_.clear();
+    takers_.clear();
+    for (std::size_t i = 0; i < open_.size(); ++i) {
+      Answer& answer = *open_[i];
+      answer.begin_step(counts_[i]);
+      spans_.push_back({&answer.sequence(), tokens_.size(), 1 + counts_[i], StepKind::kDecode});
+      tokens_.push_back(answer.last_token());
+      tokens_.insert(tokens_.end(), answer.drafts().begin(), answer.drafts().end());
+      takers_.resize(tokens_.size(), &answer);
+    }
+    const Step step{
+        .tokens = tokens_, .spans = spans_, .account = drafting_.on() ? &drafting_.account() : nullptr};
+    drafting_.begin_step(engine_.statistics().decode);
+    engine_.step(step, {[](std::size_t) { return true; },
+                        [&](std::size_t t, std::span<const float> logits) { takers_[t]->take(logits); }});
+    drafting_.end_step(engine_.statistics().decode, shape_of(counts_));
+    for (Answer* const answer : open_) answer->end_step();
+  }
+
+ private:
+  Engine& engine_;
+  Drafting& drafting_;
+  std::vector<Answer*> open_;
+  std::vector<DraftOffer> offers_;   // of those
+  std::vector<std::size_t> counts_;  // how many of them are taken
+  std::vector<tokenizer::TokenId> tokens_;
+  std::vector<SequenceSpan> spans_;
+  std::vector<Answer*> takers_;  // by token
+};
 
 }  // namespace
 
@@ -63,8 +116,38 @@ void Answer::take_first() {
   if (open_) accept(first_token_);
 }
 
+DraftOffer Answer::offer() {
+  DraftOffer offer;
+  if (!engine_.drafting().on()) return offer;
+  proposal_ = proposals_.propose(tokens_);
+  // The step has the last token, too; and what it draws last needs no position.
+  const std::size_t positions = sequence_.positions() - sequence_.length(),
+                    tokens = request_.max_tokens - result_.tokens.size();
+  offer.count = std::min({proposal_.count, positions - 1, tokens - 1});
+  for (std::size_t i = 0; i < offer.count; ++i) offer.chance[i] = proposals_.chance(i + 1);
+  return offer;
+}
+
+void Answer::begin_step(std::size_t drafts) {
+  drafts_ = proposal_.tokens().first(drafts);
+  drawn_ = 0;
+  parted_ = false;
+}
+
 void Answer::take(std::span<const float> logits) {
-  accept(sampler_.next(logits, tokens_, begins_, candidates_));
+  if (parted_) return;
+  const tokenizer::TokenId token = sampler_.next(logits, tokens_, begins_, candidates_);
+  parted_ = drawn_ == drafts_.size() || drafts_[drawn_] != token;
+  ++drawn_;
+  accept(token);
+  if (!open_) parted_ = true;
+}
+
+void Answer::end_step() {
+  if (drafts_.empty()) return;
+  const std::size_t accepted = drawn_ - 1;
+  engine_.settle_drafts(sequence_, drafts_.size(), accepted);
+  result_.drafts += {drafts_.size(), accepted, 1};
 }
 
 void Answer::accept(tokenizer::TokenId token) {
@@ -113,24 +196,7 @@ void complete(Engine& engine, std::span<Answer* const> answers) {
   for (Answer* const answer : answers) answer->prefill(start);
   for (Answer* const answer : answers) answer->take_first();
 
-  std::vector<tokenizer::TokenId> tokens;
-  std::vector<SequenceSpan> spans;
-  std::vector<Answer*> open;
-  for (;;) {
-    tokens.clear();
-    spans.clear();
-    open.clear();
-    for (Answer* const answer : answers) {
-      if (answer->stop_if_asked() || !answer->open()) continue;
-      spans.push_back({&answer->sequence(), tokens.size(), 1, StepKind::kDecode});
-      tokens.push_back(answer->last_token());
-      open.push_back(answer);
-    }
-    if (open.empty()) return;
-    engine.step({tokens, spans},
-                {[](std::size_t) { return true; },
-                 [&](std::size_t t, std::span<const float> logits) { open[t]->take(logits); }});
-  }
+  for (DecodeStep step(engine); step.begin(answers);) step.compute();
 }
 
 }  // namespace sluice::engine

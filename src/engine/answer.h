@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/draft/draft_guard.h"
+#include "engine/draft/sequence_drafts.h"
 #include "engine/generate.h"
 #include "engine/session/sampler.h"
 #include "engine/session/stop_strings.h"
@@ -28,8 +30,18 @@ class Answer {
   // Prefills what the sequence lacks of the prompt, of an encoder or of the decoder alone, and draws the
   // first token, whose logits are not kept. An interrupt stops it in front of any layer.
   void prefill(std::chrono::steady_clock::time_point start);
-  void take_first();                         // gives out the token that prefill() has drawn
-  void take(std::span<const float> logits);  // of the next token
+  void take_first();  // gives out the token that prefill() has drawn
+
+  // Tokens that a step may compute ahead of those that are drawn; none while drafts are off.
+  DraftOffer offer();
+  // The next step computes the last token, and so many of those that were offered.
+  void begin_step(std::size_t drafts);
+  std::span<const tokenizer::TokenId> drafts() const { return drafts_; }
+  // Logits of the step's tokens, in order. What comes behind a draft that was not drawn, or behind the end of
+  // the answer, is no matter.
+  void take(std::span<const float> logits);
+  // The step is over: drafts that did not come true leave the sequence.
+  void end_step();
 
   bool open() const { return open_; }  // more tokens are wanted
   Sequence& sequence() { return sequence_; }
@@ -56,6 +68,11 @@ class Answer {
   StopStrings stops_;
   GenerateResult result_;
   std::string text_;
+  SequenceDrafts proposals_;
+  Draft proposal_;
+  std::span<const tokenizer::TokenId> drafts_;  // of the running step, a part of the proposal
+  std::size_t drawn_ = 0;                       // tokens that the running step has given
+  bool parted_ = false;                         // … and it gives no more
   tokenizer::TokenId first_token_ = 0;  // drawn at once: logits of all sequences would take much memory
   std::chrono::steady_clock::time_point decode_start_;
   bool open_ = true;

@@ -45,7 +45,9 @@ GenerateResult Conversation::generate(const tokenizer::Tokenizer* tokenizer, con
     const Answer& answer;
     ~Keep() {
       const auto begin = answer.tokens().begin();
-      const auto held = static_cast<std::ptrdiff_t>(conversation.sequence_->length());
+      Sequence& sequence = *conversation.sequence_;
+      if (sequence.length() > answer.tokens().size()) sequence.cut(answer.tokens().size());  // drafts
+      const auto held = static_cast<std::ptrdiff_t>(sequence.length());
       conversation.tokens_.assign(begin, begin + held);
     }
   } keep{*this, answer};

@@ -8,6 +8,7 @@
 #include "base/stop_request.h"
 #include "base/stopwatch.h"
 #include "engine/device_budget.h"
+#include "engine/draft/exact_drafts.h"
 #include "engine/forward/encode.h"
 #include "engine/forward/moe_block.h"
 #include "engine/forward/relative_bias.h"
@@ -39,6 +40,7 @@ Engine::Impl::Impl(const store::Checkpoint& checkpoint, const model::Model& mode
       model_(model),
       plan_(std::move(plan)),
       hooks_(hooks),
+      drafting_(model.config.sparse_layers(), static_cast<std::uint32_t>(model.config.moe.top_k)),
       pool_(plan_.threads != 0 ? plan_.threads : usable_cpus()),
       kernels_(make_kernels(pool_, plan_, &isa_warning_)),
       logit_rows_(logit_rows),
@@ -58,6 +60,7 @@ Engine::Impl::Impl(const store::Checkpoint& checkpoint, const model::Model& mode
   check_formats(budget_parts());
   divide_by_tiers();
   policies_ = plan_.where_all_fits && budget_.all_experts_fit ? &*plan_.where_all_fits : &plan_.policies;
+  drafting_.set_lack(why_no_drafts(*policies_, model_.config));
   experts::LayerPolicies policies = make_policies(*policies_, model_.config.moe, experts_->sizes());
   if (plan_.device && !hooks_.second_unit) make_device();
   start_times_.plan_s = watch.lap();
@@ -275,6 +278,14 @@ ForwardParts Engine::Impl::forward_parts() {
           [this](const Error& error) { locate_damage(error); }};
 }
 
+void Engine::Impl::settle_drafts(Sequence& sequence, std::size_t drafted, std::size_t accepted) {
+  SLUICE_CHECK(accepted <= drafted && drafted < sequence.length(), "more drafts than tokens");
+  const std::size_t rejected = drafted - accepted;
+  sequence.cut(sequence.length() - rejected);
+  statistics_.decode.tokens -= rejected;
+  drafting_.count({drafted, accepted, 1});
+}
+
 void Engine::Impl::step(const Step& step, const LogitSink& sink) {
   if (!step.tokens.empty()) begin(step).finish(sink);
 }
@@ -297,6 +308,11 @@ void Engine::record_timeline(fetch::Timeline* timeline) { impl_->record_timeline
 std::unique_ptr<Sequence> Engine::new_sequence() { return impl_->new_sequence(); }
 PrefixCache& Engine::prefixes() { return impl_->prefixes(); }
 std::span<Candidate> Engine::candidates() const { return impl_->candidates(); }
+
+Drafting& Engine::drafting() { return impl_->drafting(); }
+void Engine::settle_drafts(Sequence& sequence, std::size_t drafted, std::size_t accepted) {
+  impl_->settle_drafts(sequence, drafted, accepted);
+}
 
 bool Engine::encode(Sequence& sequence, std::span<const tokenizer::TokenId> tokens,
                     const std::function<bool()>& go_on) {

@@ -17,6 +17,7 @@ class Timeline;
 namespace sluice::engine {
 
 struct Candidate;       // engine/session/candidate.h
+class Drafting;         // engine/draft/drafting.h
 struct EngineHooks;     // engine/engine_hooks.h
 struct MeasureOptions;  // engine/forward/measure_profile.h
 class Pass;             // engine/forward/pass.h
@@ -83,6 +84,11 @@ class Engine {
   // in front of that chunk. Returns the tokens fed.
   std::size_t prefill(Sequence& sequence, std::span<const tokenizer::TokenId> tokens, const LogitSink& sink,
                       const std::function<bool()>& go_on = {});
+  // Drafts of decoded tokens: off until someone says otherwise.
+  Drafting& drafting();
+  // A step has computed `drafted` tokens of an answer before they were drawn, the sequence's last ones. The
+  // first `accepted` of them came true; the others leave the sequence. REQUIRES: it is in no pass.
+  void settle_drafts(Sequence& sequence, std::size_t drafted, std::size_t accepted);
   // Feeds one decoded token of one sequence, for its logits if `sink` wants them. Or returns its logits,
   // valid until the next step.
   void decode(Sequence& sequence, tokenizer::TokenId token, const LogitSink& sink);

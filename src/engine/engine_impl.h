@@ -15,6 +15,7 @@
 #include "device/accountant.h"
 #include "device/host_buffer.h"
 #include "engine/device_budget.h"
+#include "engine/draft/drafting.h"
 #include "engine/engine.h"
 #include "engine/engine_budget.h"
 #include "engine/engine_device.h"
@@ -73,6 +74,8 @@ class Engine::Impl {
               const std::function<bool()>& go_on);
   Pass begin(const Step& step) { return passes_->begin(step); }
   void step(const Step& step, const LogitSink& sink);
+  Drafting& drafting() { return drafting_; }
+  void settle_drafts(Sequence& sequence, std::size_t drafted, std::size_t accepted);
 
  private:
   ForwardParts forward_parts();
@@ -111,6 +114,7 @@ class Engine::Impl {
   const model::Model& model_;
   const EnginePlan plan_;
   const EngineHooks hooks_;
+  Drafting drafting_;  // made early, so that `tables` counts its memory
   ThreadPool pool_;
   std::string isa_warning_;  // before kernels_, whose choice writes it
   kernels::Context kernels_;

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/draft/draft_counts.h"
 #include "engine/session/sampler.h"
 #include "tokenizer/text/token_id.h"
 #include "tokenizer/tokenizer.h"
@@ -50,6 +51,7 @@ struct GenerateResult {
   StopReason reason = StopReason::kLength;
   std::size_t kept = 0;                // tokens of the prompt that a Conversation held already
   double prefill_s = 0, decode_s = 0;  // from the start to the first token, and from there to the last
+  DraftCounts drafts;
 };
 std::vector<StopReason> stop_reasons(std::span<const GenerateResult> results);  // of each, in order
 

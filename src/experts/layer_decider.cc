@@ -59,7 +59,13 @@ LayerDecider::LayerDecider(LayerPolicies policies, const SparseShape& shape)
 
 void LayerDecider::begin_step(std::span<const SequenceSpan> spans) {
   take_up(spans);
-  switch_.begin_step(step_);
+  // A step with drafts takes the time of more tokens, which tells nothing about read-ahead either.
+  const bool drafts = std::ranges::any_of(
+      spans, [](const SequenceSpan& span) { return span.kind == StepKind::kDecode && span.tokens > 1; });
+  if (drafts)
+    switch_.resume_step(step_);
+  else
+    switch_.begin_step(step_);
 }
 
 void LayerDecider::resume_step(std::span<const SequenceSpan> spans) {

@@ -80,6 +80,7 @@ struct AnswerUsage {
   std::size_t generated = 0, reasoning = 0;  // reasoning: of the generated ones
   double batch_mean = 1;                     // sequences in a pass that fed this one
   std::uint64_t accesses = 0, hits = 0, misses = 0, bytes_read = 0;
+  std::uint64_t drafted = 0, drafts_accepted = 0;  // tokens that were computed before they were drawn
 };
 
 struct Finish {

@@ -16,6 +16,7 @@
 #include "base/wrapped_text.h"
 #include "command.h"
 #include "engine/decision_recorder.h"
+#include "engine/draft/drafting.h"
 #include "engine/engine.h"
 #include "engine/generate.h"
 #include "engine/plan/memory_plan.h"
@@ -23,6 +24,7 @@
 #include "engine/run_report.h"
 #include "engine/watch/statistics.h"
 #include "experts/routing/miss_constraint.h"
+#include "flags/draft_flag.h"
 #include "flags/engine_flags.h"
 #include "flags/number_range.h"
 #include "flags/output_path.h"
@@ -30,6 +32,7 @@
 #include "flags/sampling_flags.h"
 #include "model/architecture.h"
 #include "report/device_report.h"
+#include "report/draft_report.h"
 #include "report/energy_report.h"
 #include "report/fitted_line.h"
 #include "report/live_text.h"
@@ -62,6 +65,7 @@ struct Options {
   std::string out, decisions, machine = "slicemoe";
   std::int64_t max_tokens = 128;
   SamplingFlags sampling;
+  DraftFlag draft;
   std::vector<std::string> stop;
   bool ignore_eos = false, show_experts = false;
 };
@@ -110,7 +114,7 @@ Json sequence_json(const engine::GenerateRequest& request, const engine::Generat
 }
 
 // A single sequence is in the object itself, a batch in "sequences".
-Json result_json(const engine::Engine& engine, const std::vector<engine::GenerateRequest>& requests,
+Json result_json(engine::Engine& engine, const std::vector<engine::GenerateRequest>& requests,
                  const std::vector<engine::GenerateResult>& results, const RunTimes& times,
                  const EnergyReport& energy) {
   Json json;
@@ -134,6 +138,7 @@ Json result_json(const engine::Engine& engine, const std::vector<engine::Generat
   json["start"] = start_json(engine.report(), times);
   json["memory"] = memory_json(engine.report());
   json["io"] = io_json(engine.report());
+  json["drafts"] = drafts_json(engine.drafting());
   json["experts"] = experts_json(engine.report());
   add_device(json, engine.report());
   if (Json model = energy.json(); !model.is_null()) json["energy_model"] = std::move(model);
@@ -203,6 +208,7 @@ void run(const Options& options) {
   if (!options.out.empty()) check_output_path(options.out);
   if (!options.decisions.empty()) check_new_file(options.decisions);
   const std::size_t max_tokens = static_cast<std::size_t>(options.max_tokens);
+  const engine::DraftKind draft = options.draft.kind();
   const OpenModel open = open_model(flags.model, WithTokenizer::kIfThere, flags);
 
   RunTimes times;
@@ -243,11 +249,14 @@ void run(const Options& options) {
   read_script(flags, open.model.config, settings);
   if (!options.decisions.empty()) settings.recording = engine::DecisionRecorder::kMemory;
   engine::Engine engine(*open.checkpoint, open.model, engine::resolve(settings, *open.checkpoint, open.model),
-                        engine::generation_logit_rows(requests.size()));
+                        engine::generation_logit_rows(decoded_tokens(requests.size(), draft)));
+  engine.drafting().use(draft);
   keep_profile(flags, engine);
   if (!flags.quiet) write_start_warnings(engine.report());
   if (!flags.quiet) warn_of_ignored(open.model.generation, requests[0].sampler.temperature > 0);
   if (!flags.quiet) warn_of_limits(options.sampling, requests[0].sampler);
+  if (!flags.quiet && !options.draft.name.empty() && !engine.drafting().why_off().empty())
+    print_warning("{}: off {}", flag(Setting::kDraft), engine.drafting().why_off());
   if (!flags.quiet && !options.ignore_eos) warn_of_eos(flags.model, open.model.config);
   std::optional<engine::DecisionRecorder> decisions;
   const EnergyReport energy(engine, options.machine, flags.json);
@@ -303,6 +312,8 @@ void run(const Options& options) {
     const std::size_t columns = terminal_columns(STDERR_FILENO);
     if (!flags.quiet) {
       write_report('\n' + run_table(engine.report(), requests, results, times, columns));
+      if (const std::string text = drafts_text(engine.drafting()); !text.empty())
+        write_report(report_row("drafts", text, columns));
       if (requests[0].sampler.temperature > 0 && !flags.seed)
         write_report(report_row("seed", std::to_string(requests[0].sampler.seed), columns));
     } else if (const std::string played = engine.policies().played(); !played.empty()) {
@@ -331,6 +342,7 @@ void add_run(Command& app) {
       ->group(kSamplingGroup);
   command->add_flag(Setting::kIgnoreEos, options->ignore_eos, "Go on after an end-of-text token")
       ->group(kSamplingGroup);
+  add_draft_flag(*command, options->draft);
   const std::string output = "Output";
   command->add_option(Setting::kOut, &options->out, "Also write the text to this file, once it is complete")
       ->group(output);

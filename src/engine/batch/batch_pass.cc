@@ -3,19 +3,23 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/draft/drafting.h"
 #include "model/architecture.h"
 
 namespace sluice::engine {
 
 BatchPass::~BatchPass() { release(); }
 
-void BatchPass::add(RunningSequence& sequence, std::size_t tokens) {
+void BatchPass::add(RunningSequence& sequence, std::size_t tokens, std::size_t drafts) {
   const std::span<const tokenizer::TokenId> lacking = sequence.lacking();
   SLUICE_CHECK(!pass_ && tokens >= 1 && tokens <= lacking.size());
   const bool decodes = sequence.state() == RunState::kDecode;
-  spans_.push_back({&sequence.sequence(), tokens_.size(), tokens,
+  SLUICE_CHECK(drafts == 0 || (decodes && tokens == lacking.size()));
+  sequence.set_drafts(drafts);
+  spans_.push_back({&sequence.sequence(), tokens_.size(), tokens + drafts,
                     decodes ? StepKind::kDecode : StepKind::kPrompt, decodes || !sequence.fed});
   tokens_.insert(tokens_.end(), lacking.begin(), lacking.begin() + static_cast<std::ptrdiff_t>(tokens));
+  tokens_.insert(tokens_.end(), sequence.drafts().begin(), sequence.drafts().end());
   members_.push_back(&sequence);
   sequence.in_pass = true;
   holds_members_ = true;
@@ -25,11 +29,23 @@ void BatchPass::begin(BatchTime now) {
   std::vector<RequestStatistics*> statistics;
   for (RunningSequence* const member : members_) {
     if (member->state() != RunState::kEnded) member->begin(now);
+    member->begin_pass();
     statistics.push_back(member->state() != RunState::kEnded ? &member->statistics() : nullptr);
   }
-  account_.begin(std::move(statistics));
+  Drafting& drafting = engine_.drafting();
+  account_.begin(std::move(statistics), drafting.on() && decodes() ? &drafting.account() : nullptr);
   pass_.reset();
   pass_.emplace(engine_.begin({tokens_, spans_, std::nullopt, &account_}));
+}
+
+bool BatchPass::decodes() const {
+  return std::ranges::all_of(spans_, [](const SequenceSpan& span) { return span.kind == StepKind::kDecode; });
+}
+
+DraftShape BatchPass::shape() const {
+  std::vector<std::size_t> drafts;
+  for (const RunningSequence* const member : members_) drafts.push_back(member->drafts().size());
+  return shape_of(drafts);
 }
 
 bool BatchPass::advance() {

@@ -22,11 +22,16 @@ class BatchPass {
   BatchPass& operator=(const BatchPass&) = delete;
   ~BatchPass();
 
-  // Its next `tokens` tokens are part of the pass. REQUIRES: not begun.
-  void add(RunningSequence& sequence, std::size_t tokens);
+  // Its next `tokens` tokens are part of the pass, and then the first `drafts` of those that it has offered.
+  // REQUIRES: not begun; drafts only of an answer, behind its last token.
+  void add(RunningSequence& sequence, std::size_t tokens, std::size_t drafts = 0);
   std::span<RunningSequence* const> members() const { return members_; }
   std::size_t tokens() const { return tokens_.size(); }
-  std::size_t tokens_of(std::size_t member) const { return spans_[member].tokens; }
+  std::size_t tokens_of(std::size_t member) const {  // without drafts
+    return spans_[member].tokens - members_[member]->drafts().size();
+  }
+  bool decodes() const;      // it has no prompts
+  DraftShape shape() const;  // REQUIRES: decodes()
 
   void begin(BatchTime now);
   // Computes the layers up to behind the next one that is sparse. False: none of these is left.

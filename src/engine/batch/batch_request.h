@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "engine/draft/draft_counts.h"
 #include "engine/generate.h"
 #include "engine/grammar/answer_guide.h"
 #include "engine/session/logprobs.h"
@@ -55,6 +56,7 @@ struct RequestStatistics {
   // Its share: a read, on demand or ahead, counts in equal parts for those whose tokens use the expert;
   // for all of the pass where no token does. What was read ahead in vain is nobody's.
   double bytes_read = 0;
+  DraftCounts drafts;
 };
 
 // How a request ended. kInterrupted: cancelled. With an error there is no reason.
@@ -74,7 +76,9 @@ class BatchClient {
   virtual void on_prefill(std::size_t /*done*/, std::size_t /*total*/) {}
   // With prompt_logprobs: from the second token on.
   virtual void on_prompt_token(const BatchToken& /*token*/) {}
-  virtual void on_logits(std::span<const float> /*logits*/) {}  // those that the next token is drawn from
+  // Those that a next token is drawn from. All those of a pass with drafts come
+  // before the first on_token.
+  virtual void on_logits(std::span<const float> /*logits*/) {}
   // False ends the answer behind this token, with StopReason::kStopString.
   virtual bool on_token(const BatchToken& /*token*/) { return true; }
   virtual void on_end(const BatchEnd& end) = 0;

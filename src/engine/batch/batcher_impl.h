@@ -59,6 +59,7 @@ class Batcher::Impl {
   void advance_prompt_pass();
   void prompt_pass_failed(const Error& error);
   bool decode_is_due() const;
+  std::vector<std::size_t> choose_drafts(const Sequences& answers);
   void decode();
   // A pass that is not suspended, with all that follows its errors.
   void compute_now(BatchPass& pass);

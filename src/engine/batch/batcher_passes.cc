@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "engine/batch/batcher_impl.h"
 #include "engine/batch/prompt_shares.h"
+#include "engine/draft/drafting.h"
 #include "engine/watch/statistics.h"
 #include "model/architecture.h"
 
@@ -150,12 +151,25 @@ bool Batcher::Impl::decode_is_due() const {
   return decoded < rules_.decode_share * open;
 }
 
+// How many tokens of each answer are drafted; empty where drafts are off, or there are several passes.
+std::vector<std::size_t> Batcher::Impl::choose_drafts(const Sequences& answers) {
+  Drafting& drafting = engine_.drafting();
+  if (!drafting.on() || answers.size() > engine_.chunk()) return {};
+  std::vector<DraftOffer> offers;
+  for (RunningSequence* const one : answers) offers.push_back(one->offer());
+  std::vector<std::size_t> counts(answers.size());
+  drafting.guard().choose(offers, engine_.chunk() - answers.size(), counts);
+  return counts;
+}
+
 void Batcher::Impl::decode() {
   const BatchTime before = now();
   const Sequences answers = in_state(RunState::kDecode);
+  const std::vector<std::size_t> drafts = choose_drafts(answers);
   for (std::size_t i = 0; i < answers.size();) {
     BatchPass pass(engine_);
-    for (; i < answers.size() && pass.tokens() < engine_.chunk(); ++i) pass.add(*answers[i], 1);
+    for (; i < answers.size() && pass.tokens() < engine_.chunk(); ++i)
+      pass.add(*answers[i], 1, drafts.empty() ? 0 : drafts[i]);
     compute_now(pass);
   }
   decoded_for_ += now() - before;
@@ -168,15 +182,18 @@ void Batcher::Impl::compute_now(BatchPass& pass) {
   if (!may_pass_again(*error) || pass.members().size() == 1) return fail(pass, *error);
   for (std::size_t i = 0; i < pass.members().size(); ++i) {
     BatchPass one(engine_);
-    one.add(*pass.members()[i], pass.tokens_of(i));
+    one.add(*pass.members()[i], pass.tokens_of(i), pass.members()[i]->drafts().size());
     if (const std::optional<Error> again = run(one)) fail(one, *again);
   }
 }
 
 std::optional<Error> Batcher::Impl::run(BatchPass& pass) {
+  Drafting& drafting = engine_.drafting();
   try {
+    drafting.begin_step(engine_.statistics().decode);
     pass.begin(now());
     pass.finish();
+    if (drafting.on() && pass.decodes()) drafting.end_step(engine_.statistics().decode, pass.shape());
   } catch (const Error& error) {
     return error;
   }
@@ -189,6 +206,8 @@ void Batcher::Impl::conclude(const BatchPass& pass) {
     member->alone = false;
     if (member->state() == RunState::kPrefill) share(*member);
     member->end_pass(pass.members().size(), now());
+    const std::size_t drafted = member->drafts().size();
+    if (drafted != 0) engine_.settle_drafts(member->sequence(), drafted, member->accepted());
   }
 }
 

@@ -5,7 +5,8 @@
 
 namespace sluice::engine {
 
-void PassAccount::begin(std::vector<RequestStatistics*> statistics) {
+void PassAccount::begin(std::vector<RequestStatistics*> statistics, EventAccount* beside) {
+  beside_ = beside;
   statistics_ = std::move(statistics);
   used_.resize(statistics_.size());
 }
@@ -21,6 +22,7 @@ void PassAccount::on_event(const Step& step, const EventCosts& costs) {
   }
   count_demand(step, costs);
   share_reads(costs.reads);
+  if (beside_ != nullptr) beside_->on_event(step, costs);
 }
 
 void PassAccount::count_demand(const Step& step, const EventCosts& costs) {

@@ -15,7 +15,8 @@ namespace sluice::engine {
 class PassAccount final : public EventAccount {
  public:
   // The statistics of each span, in the order of the step's spans; they must outlive this or its successor.
-  void begin(std::vector<RequestStatistics*> statistics);
+  // `beside`: another account that is told the same; may be null.
+  void begin(std::vector<RequestStatistics*> statistics, EventAccount* beside = nullptr);
   // The span's request has ended: the others pay what the rest of the pass costs.
   void leave_out(std::size_t span) { statistics_[span] = nullptr; }
   void on_event(const Step& step, const EventCosts& costs) override;
@@ -24,6 +25,7 @@ class PassAccount final : public EventAccount {
   void count_demand(const Step& step, const EventCosts& costs);
   void share_reads(std::span<const fetch::ExpertRead> reads);
 
+  EventAccount* beside_ = nullptr;
   std::vector<RequestStatistics*> statistics_;    // null: left out
   std::vector<std::vector<std::uint16_t>> used_;  // by span: its experts of the event, ascending
   std::vector<RequestStatistics*> sharers_, all_;

@@ -2,6 +2,7 @@
 // client is told.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +13,8 @@
 
 #include "base/error.h"
 #include "engine/batch/batch_request.h"
+#include "engine/draft/draft_guard.h"
+#include "engine/draft/sequence_drafts.h"
 #include "engine/session/candidate.h"
 #include "engine/session/sampler.h"
 #include "engine/session/sequence.h"
@@ -68,22 +71,37 @@ class RunningSequence {
   void stall(BatchTime now);
   void go_on(BatchTime now);
 
-  // What a pass with tokens of this sequence asks and gives, by the place of a token in the sequence.
+  // Tokens that may be computed ahead of those that are drawn. REQUIRES: it decodes.
+  DraftOffer offer();
+  // The next pass computes so many of those that were offered; none unless said again.
+  void set_drafts(std::size_t count) { drafts_ = proposal_.tokens().first(count); }
+  std::span<const tokenizer::TokenId> drafts() const { return drafts_; }
+  // Drafts of the last pass that came true.
+  std::size_t accepted() const { return accepted_; }
+
+  // What a pass with tokens of this sequence asks and gives, by the place of a token in the sequence. What a
+  // pass wants is fixed when it begins; it draws nothing behind a token that was not foreseen.
+  void begin_pass();
   bool wants(std::size_t place) const;
   void take(std::size_t place, std::span<const float> logits, std::span<Candidate> candidates);
-  // The pass has added its tokens to the sequence: what was drawn becomes the next token.
+  // The pass has added its tokens to the sequence: what was drawn becomes the next tokens.
   void end_pass(std::size_t companions, BatchTime now);
   void end(StopReason reason, BatchTime now);
   void fail(const Error& error, BatchTime now);
 
  private:
   struct Drawn {
-    tokenizer::TokenId id;
-    double logprob;
+    tokenizer::TokenId id = 0;
+    double logprob = 0;
+    std::vector<TokenLogprob> best = {};  // beside it
+    bool completes = false;               // the answer, by what binds it
   };
   void take_prompt_token(std::size_t place, std::span<const float> logits);
   void draw(std::span<const float> logits, std::span<Candidate> candidates);
-  void accept(BatchTime now);
+  tokenizer::TokenId next_token(std::span<const float> logits, std::span<Candidate> candidates);
+  std::span<const Drawn> drawn() const { return std::span(drawn_).first(drawn_count_); }
+  void accept_drawn(BatchTime now);
+  void accept(const Drawn& drawn, BatchTime now);
   bool ends_answer(tokenizer::TokenId token) const;
   AnswerGuide* guide() const { return queued_.request.guide.get(); }
   void close(const BatchEnd& end, BatchTime now);
@@ -97,8 +115,16 @@ class RunningSequence {
   Sampler sampler_;
   RunState state_ = RunState::kPrefill;
   bool begun_ = false;
-  std::optional<Drawn> drawn_;      // not yet given out; a pass that is repeated draws nothing again
-  std::vector<TokenLogprob> best_;  // beside it
+  SequenceDrafts proposals_;
+  Draft proposal_;
+  std::span<const tokenizer::TokenId> drafts_;  // of the next or running pass, a part of the proposal
+  std::size_t accepted_ = 0;
+  // Not yet given out; a pass that is repeated draws none of them again.
+  std::array<Drawn, 1 + kMostDrafts> drawn_;
+  std::size_t drawn_count_ = 0;
+  bool parted_ = false;          // nothing is drawn behind these
+  std::size_t wanted_from_ = 0;  // tokens that the running pass need not draw
+  std::vector<TokenLogprob> prompt_best_;
   std::size_t prompt_told_ = 1;  // tokens of the prompt whose log-probabilities the client has, or never gets
   std::optional<Error> error_;   // of its logits alone
   BatchTime begun_at_, first_at_, last_at_, stalled_at_;

@@ -201,7 +201,9 @@ Finish AnswerStream::finish_of(const engine::BatchEnd& end) const {
                   .accesses = counted.accesses,
                   .hits = counted.hits,
                   .misses = counted.misses,
-                  .bytes_read = static_cast<std::uint64_t>(counted.bytes_read)};
+                  .bytes_read = static_cast<std::uint64_t>(counted.bytes_read),
+                  .drafted = counted.drafts.drafted,
+                  .drafts_accepted = counted.drafts.accepted};
   finish.timings = {counted.queue_ms, counted.prompt_ms, counted.generated_ms, counted.stalled_ms};
   return finish;
 }

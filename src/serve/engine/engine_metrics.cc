@@ -80,6 +80,9 @@ void collect_engine(const EngineSnapshot& now, const ExpertBoard& board, MetricS
   metrics.add("kv_blocks", {"used"}, number(now.kv.used));
   metrics.add("kv_blocks", {"cached"}, number(now.kv.cached));
   collect_passes(now, metrics);
+  metrics.add("spec_decode_num_drafts_total", number(now.drafts.passes));
+  metrics.add("spec_decode_num_draft_tokens_total", number(now.drafts.drafted));
+  metrics.add("spec_decode_num_accepted_tokens_total", number(now.drafts.accepted));
   collect_residency(board, metrics);
   const fetch::PrefetchCounters& ahead = now.fetched.prefetch;
   metrics.add("expert_prefetch_total", {"useful"}, number(ahead.useful));

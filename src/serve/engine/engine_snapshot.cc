@@ -1,5 +1,6 @@
 #include "serve/engine/engine_snapshot.h"
 
+#include "engine/draft/drafting.h"
 #include "engine/engine_device.h"
 #include "fetch/memory/expert_store.h"
 
@@ -13,6 +14,7 @@ EngineSnapshot take_snapshot(engine::Engine& engine, const engine::BatchLoad& lo
   now.load = load;
   now.kv = engine.prefixes().use();
   now.statistics = run.statistics;
+  now.drafts = engine.drafting().counts();
   now.disk = run.disk();
   now.fetched = run.experts.counters();
   now.layers = watch.counts();

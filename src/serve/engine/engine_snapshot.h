@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/batch/batcher.h"
+#include "engine/draft/draft_counts.h"
 #include "engine/engine.h"
 #include "engine/run_report.h"
 #include "engine/session/prefix_cache.h"
@@ -27,6 +28,7 @@ struct EngineSnapshot {
   engine::BatchLoad load;
   engine::KvUse kv;
   engine::Statistics statistics;
+  engine::DraftCounts drafts;
   engine::DiskReport disk;
   fetch::ExpertCounters fetched;
   std::array<std::vector<LayerCounts>, 2> layers;  // ExpertWatch::counts()

@@ -10,6 +10,8 @@
 #include "command.h"
 #include "commands/chat/chat_model.h"
 #include "commands/chat/chat_session.h"
+#include "engine/draft/drafting.h"
+#include "flags/draft_flag.h"
 #include "flags/engine_flags.h"
 #include "flags/number_range.h"
 #include "flags/sampling_flags.h"
@@ -24,6 +26,7 @@ constexpr Bytes kMostSystemText = Bytes{1} << 20;
 struct Options {
   EngineFlags engine;
   SamplingFlags sampling;
+  DraftFlag draft;
   std::string prompt, system, think = "auto", chat_template;
   std::vector<std::string> stop;
   std::int64_t most_tokens = 0;
@@ -58,7 +61,10 @@ void chat(const Options& options) {
   const std::string system = system_text(options.system);
   const bool one = !options.prompt.empty();
   const bool person = !one && !flags.json && ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1;
-  ChatModel model(flags, options.chat_template);
+  ChatModel model(flags, options.chat_template, options.draft.kind());
+  if (const std::string why = model.engine().drafting().why_off();
+      !why.empty() && !options.draft.name.empty() && !flags.quiet)
+    print_warning("{}: off {}", flag(Setting::kDraft), why);
   const ChatSettings settings = settings_of(options, model.open().model.generation);
   ChatSession session(model, settings, system, flags.json, flags.quiet, person);
   if (one) return session.answer_one(options.prompt);
@@ -92,6 +98,7 @@ void add_chat(Command& app) {
       ->add_option(Setting::kStop, &options->stop,
                    "End an answer before this text; may be given several times")
       ->group(kSamplingGroup);
+  add_draft_flag(*command, options->draft);
   add_engine_flags(
       *command, options->engine,
       {.seed = "Same seed, same random choices in every answer; default: another for each",

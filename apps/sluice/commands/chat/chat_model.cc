@@ -8,7 +8,9 @@
 
 #include "base/error.h"
 #include "base/setting.h"
+#include "engine/draft/drafting.h"
 #include "engine/generate.h"
+#include "flags/draft_flag.h"
 #include "report/start_warnings.h"
 #include "setup/engine_options.h"
 #include "setup/kept_measurements.h"
@@ -48,7 +50,7 @@ void add(const tokenizer::AnswerEvent& event, ChatAnswer& answer) {
 
 }  // namespace
 
-ChatModel::ChatModel(const EngineFlags& flags, const std::string& chat_template) {
+ChatModel::ChatModel(const EngineFlags& flags, const std::string& chat_template, engine::DraftKind draft) {
   engine::EngineOptions options = engine_options(flags);
   open_ = open_model(flags.model, WithTokenizer::kRequired, flags);
   context_ = context_of(flags, open_.model);
@@ -56,7 +58,9 @@ ChatModel::ChatModel(const EngineFlags& flags, const std::string& chat_template)
   options.positions = context_;
   options.draws = true;  // /set may turn it on
   engine_ = std::make_unique<engine::Engine>(*open_.checkpoint, open_.model,
-                                             engine::resolve(options, *open_.checkpoint, open_.model));
+                                             engine::resolve(options, *open_.checkpoint, open_.model),
+                                             engine::generation_logit_rows(decoded_tokens(1, draft)));
+  engine_->drafting().use(draft);
   write_start_warnings(engine_->report());
   keep_profile(flags, *engine_);
   conversation_ = std::make_unique<engine::Conversation>(*engine_);

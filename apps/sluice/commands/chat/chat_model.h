@@ -13,6 +13,7 @@
 #include "commands/chat/chat_settings.h"
 #include "commands/chat/dialogue.h"
 #include "engine/conversation.h"
+#include "engine/draft/draft_kind.h"
 #include "engine/engine.h"
 #include "flags/engine_flags.h"
 #include "setup/open_model.h"
@@ -31,7 +32,7 @@ struct ChatAnswer {
 class ChatModel {
  public:
   // Opens the model and makes its engine. Error(kNotFound) without a tokenizer or a chat template.
-  ChatModel(const EngineFlags& flags, const std::string& chat_template);
+  ChatModel(const EngineFlags& flags, const std::string& chat_template, engine::DraftKind draft);
 
   const OpenModel& open() const { return open_; }
   engine::Engine& engine() { return *engine_; }

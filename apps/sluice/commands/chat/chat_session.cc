@@ -15,8 +15,10 @@
 #include "base/json/json.h"
 #include "base/shown_text.h"
 #include "commands/chat/turn_reader.h"
+#include "engine/draft/drafting.h"
 #include "engine/run_report.h"
 #include "engine/watch/statistics.h"
+#include "report/draft_report.h"
 #include "report/live_text.h"
 #include "report/memory_report.h"
 #include "report/residency_picture.h"
@@ -232,10 +234,12 @@ void ChatSession::show_statistics() const {
   const engine::RunReport run = model_.engine().report();
   const engine::ExpertStatistics total = run.statistics.total();
   const engine::DiskReport disk = run.disk();
+  const std::string drafts = drafts_text(model_.engine().drafting());
   write_report(fmt::format(
-      "  {:<10} {} in prompts, {} decoded\n  {:<10} {} of {}\n  {:<10} {} in {} reads\n  {:<10} {}\n",
-      "tokens", run.statistics.prefill.tokens, run.statistics.decode.tokens, "hits", total.hits,
-      total.accesses, "disk", format_bytes(disk.bytes_read), disk.reads, "memory", memory_line(run)));
+      "  {:<10} {} in prompts, {} decoded{}\n  {:<10} {} of {}\n  {:<10} {} in {} reads\n  {:<10} {}\n",
+      "tokens", run.statistics.prefill.tokens, run.statistics.decode.tokens,
+      drafts.empty() ? "" : "; drafts: " + drafts, "hits", total.hits, total.accesses, "disk",
+      format_bytes(disk.bytes_read), disk.reads, "memory", memory_line(run)));
 }
 
 }  // namespace sluice::app

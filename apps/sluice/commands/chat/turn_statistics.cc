@@ -49,6 +49,10 @@ std::string TurnStatistics::line(std::size_t prompt_tokens, const engine::Genera
       {{prompt + speed(fresh, result.prefill_s), 2},
        {fmt::format("{} tokens", tokens) + speed(tokens - 1, result.decode_s), 0},
        {result.tokens.empty() ? "" : "first after " + format_duration(result.prefill_s), 4},
+       {result.drafts.drafted > 0
+            ? fmt::format("{} of {} drafts accepted", result.drafts.accepted, result.drafts.drafted)
+            : "",
+        6},
        {turn.accesses > 0 ? fmt::format("hits {:.0f} %", 100 * turn.hits / turn.accesses) : "", 3},
        {turn.read > 0 ? fmt::format("{} read, {}", format_bytes(turn.read),
                                     format_rate(ratio(static_cast<double>(turn.read), turn.disk_s)))
@@ -65,6 +69,8 @@ Json TurnStatistics::json(std::size_t prompt_tokens, const engine::GenerateResul
           {"tokens", result.tokens.size()},
           {"prefill_s", result.prefill_s},
           {"decode_s", result.decode_s},
+          {"draft_n", result.drafts.drafted},
+          {"draft_n_accepted", result.drafts.accepted},
           {"hits", turn.accesses > 0 ? Json(turn.hits / turn.accesses) : Json()},
           {"bytes_read", turn.read}};
 }

@@ -22,7 +22,7 @@ class TurnStatistics {
   // fits.
   std::string line(std::size_t prompt_tokens, const engine::GenerateResult& result,
                    std::size_t columns) const;
-  // {prompt_tokens, kept_tokens, tokens, prefill_s, decode_s, hits, bytes_read}
+  // {prompt_tokens, kept_tokens, tokens, prefill_s, decode_s, draft_n, draft_n_accepted, hits, bytes_read}
   Json json(std::size_t prompt_tokens, const engine::GenerateResult& result) const;
 
  private:

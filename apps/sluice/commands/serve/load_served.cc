@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/setting.h"
 #include "commands/chat/open_chat_template.h"
+#include "engine/draft/drafting.h"
 #include "engine/generate.h"
 #include "engine/plan/memory_plan.h"
 #include "engine/plan/server_defaults.h"
@@ -104,7 +106,11 @@ serve::LoadModel load_served(const ServeFlags& flags, const engine::EngineOption
     progress(0.2);
     loaded->engine = std::make_unique<engine::Engine>(
         *loaded->checkpoint, loaded->model, engine::resolve(sized, *loaded->checkpoint, loaded->model),
-        engine::generation_logit_rows(sized.sequences));
+        engine::generation_logit_rows(decoded_tokens(sized.sequences, flags.draft.kind())));
+    loaded->engine->drafting().use(flags.draft.kind());
+    if (const std::string why = loaded->engine->drafting().why_off();
+        !why.empty() && !flags.draft.name.empty() && !flags.engine.quiet)
+      print_warning("{}: off {}", flag(Setting::kDraft), why);
     write_start_warnings(loaded->engine->report());
     keep_profile(flags.engine, *loaded->engine);
     loaded->plan = plan_json(*loaded->engine, sized.positions);

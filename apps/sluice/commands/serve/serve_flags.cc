@@ -129,6 +129,7 @@ void add_serve_flags(Command& command, ServeFlags& flags) {
   add_listening(command, flags);
   add_serving(command, flags);
   add_running(command, flags);
+  add_draft_flag(command, flags.draft);
 }
 
 }  // namespace sluice::app

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "flags/draft_flag.h"
 #include "flags/engine_flags.h"
 #include "flags/sampling_flags.h"
 
@@ -15,6 +16,7 @@ class Command;
 struct ServeFlags {
   EngineFlags engine;
   SamplingFlags sampling;
+  DraftFlag draft;
   std::string chat_template, tool_format, alias;
   std::string host = "127.0.0.1", unix_path;
   std::int64_t port = 8080;

@@ -33,6 +33,8 @@ void AnswerTotals::add(const Finish& finish, bool new_prompt) {
   usage_.hits += finish.usage.hits;
   usage_.misses += finish.usage.misses;
   usage_.bytes_read += finish.usage.bytes_read;
+  usage_.drafted += finish.usage.drafted;
+  usage_.drafts_accepted += finish.usage.drafts_accepted;
   usage_.batch_mean = std::max(usage_.batch_mean, finish.usage.batch_mean);
   timings_.queue_ms = std::max(timings_.queue_ms, finish.timings.queue_ms);
   timings_.prompt_ms = std::max(timings_.prompt_ms, finish.timings.prompt_ms);
@@ -59,6 +61,9 @@ void write_extras(JsonWriter& out, const AnswerUsage& usage, const AnswerTimings
   write_rate(out, "prompt", timings.prompt_ms, computed);
   out.member("predicted_n", usage.generated).key("predicted_ms").tenth(timings.predicted_ms);
   write_rate(out, "predicted", timings.predicted_ms, std::max<std::size_t>(usage.generated, 2) - 1);
+  // As llama-server says it: only where something was drafted.
+  if (usage.drafted != 0)
+    out.member("draft_n", usage.drafted).member("draft_n_accepted", usage.drafts_accepted);
   out.end_object().key("sluice").begin_object();
   out.key("queue_ms").tenth(timings.queue_ms).key("stalled_ms").tenth(timings.stalled_ms);
   out.key("batch_mean").tenth(usage.batch_mean);

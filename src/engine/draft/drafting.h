@@ -1,0 +1,50 @@
+// What an engine knows of drafts: whether they are on, what its steps take with them and without, and how
+// many have come true. docs/drafts.md.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "engine/draft/draft_counts.h"
+#include "engine/draft/draft_guard.h"
+#include "engine/draft/draft_kind.h"
+#include "engine/draft/fresh_experts.h"
+#include "engine/watch/event_account.h"
+#include "engine/watch/statistics.h"
+
+namespace sluice::engine {
+
+// Thread-compatible, with its engine. Its memory is fixed by the model: a few KiB.
+class Drafting {
+ public:
+  Drafting(std::uint32_t sparse_layers, std::uint32_t top_k) : fresh_(sparse_layers, top_k) {}
+  // Why there can be none (why_no_drafts()); empty: there can.
+  void set_lack(std::string lack) { lack_ = std::move(lack); }
+
+  void use(DraftKind kind) { kind_ = kind; }
+  bool on() const { return kind_ != DraftKind::kNone && lack_.empty(); }
+  // Drafts were asked for, and this is why there are none: "with the router smoe"; else empty.
+  std::string why_off() const { return kind_ == DraftKind::kNone ? "" : lack_; }
+
+  // Around a step that only decodes, whose account is account(). A step that has failed is not ended.
+  // `so_far`: Statistics::decode.
+  EventAccount& account() { return fresh_; }
+  void begin_step(const ExpertStatistics& so_far);
+  void end_step(const ExpertStatistics& so_far, const DraftShape& shape);
+  DraftGuard& guard() { return guard_; }
+
+  void count(const DraftCounts& more) { counts_ += more; }
+  const DraftCounts& counts() const { return counts_; }
+
+ private:
+  DraftKind kind_ = DraftKind::kNone;
+  std::string lack_;
+  FreshExperts fresh_;
+  DraftGuard guard_;
+  ExpertStatistics before_;
+  DraftCounts counts_;
+};
+
+}  // namespace sluice::engine
