@@ -51,9 +51,9 @@ class Signal {
   ~Signal();
 
   Event event() const { return Event(state_); }
-  // The work is queued on the device, with this mark behind it, in terms of the device's own interface: what is
-  // queued there, too, can wait for that. The mark lives until nobody holds it any more. At most once, before
-  // the event is done.
+  // The work is queued on the device, with this mark behind it, in terms of the device's own interface: what
+  // is queued there, too, can wait for that. The mark lives until nobody holds it any more. At most once,
+  // before the event is done.
   void queued(std::shared_ptr<void> mark);
   // One of these, once. Hooks run before it returns.
   void complete() { end(std::nullopt); }

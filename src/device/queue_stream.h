@@ -46,8 +46,9 @@ class Executor {
   virtual void run(const Operation& operation, Clock::Time ready) = 0;
   // Completes the signal when all that was begun is over: with `error`, or else with what was reported.
   virtual void finish(Signal signal, const std::optional<Error>& error) = 0;
-  // Whether follow() can be asked. It has what is run from now on begin behind a mark of the device that stands
-  // before `event`; what that event carries in the end, signals behind it carry, too. Throws what is wrong.
+  // Whether follow() can be asked. It has what is run from now on begin behind a mark of the device that
+  // stands before `event`; what that event carries in the end, signals behind it carry, too. Throws what is
+  // wrong.
   virtual bool follows() const { return false; }
   virtual void follow(const std::shared_ptr<void>& /*mark*/, const Event& /*event*/) {}
   virtual void pause() {}   // the stream waits for an event now

@@ -1,5 +1,5 @@
-// Whether a unit with kernels of its own computes what the host does: each operation that a run will ask of it
-// is tried once, on small operands.
+// Whether a unit with kernels of its own computes what the host does: each operation that a run will ask of
+// it is tried once, on small operands.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +38,7 @@ struct UnitCheck {
   bool good() const { return faults.empty(); }
 };
 
-// Of the unit's memory, beside what the kernels have.
+// What a check takes of the unit's memory, beside what the kernels have.
 inline constexpr Bytes kUnitCheckBytes = 4 * kMiB;
 
 // The host's part is computed by scalar code, unrounded. Kernels that are chosen for large matrices alone are
