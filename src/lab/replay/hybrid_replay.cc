@@ -144,6 +144,7 @@ class HybridReplay {
     const HybridHost& host = settings_.host;
     experts::CacheConfig config{.keep = host.keep, .seed = settings_.seed};
     if (host.pools) config.pools.slots = {*host.pools};
+    config.workload.top_k = steps_.top_k;
     return experts::make_policies(
         {.router = routes() ? settings_.router.row() : nullptr,
          .router_config = {.select = {.top_k = steps_.top_k}, .smoe = settings_.smoe},
