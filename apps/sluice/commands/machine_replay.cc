@@ -256,10 +256,10 @@ void add_machine_flags(Command& command, MachineFlags& flags) {
                       "fits")
       ->group(group);
   command
-      .add_option(
-          Setting::kRouter, &flags.router,
-          "exact (the default), cache-prior, cumsum, smoe; with a device exact or smoe; those that change "
-          "routing need a trace with all logits")
+      .add_option(Setting::kRouter, &flags.router,
+                  "exact (the default), cache-prior, cumsum, smoe; with a device, and of caches alone (" +
+                      Setting::kCache + ", " + Setting::kCapacity +
+                      "), exact or smoe; those that change routing need a trace with all logits")
       ->group(group);
   command
       .add_option(

@@ -27,6 +27,7 @@
 #include "flags/common_flags.h"
 #include "flags/number_range.h"
 #include "flags/output_path.h"
+#include "flags/policy_names.h"
 #include "flags/pool_slots.h"
 #include "flags/room.h"
 #include "flags/slice_effects.h"
@@ -34,6 +35,7 @@
 #include "flags/split_list.h"
 #include "lab/machine/hybrid_machine.h"
 #include "lab/replay/replay.h"
+#include "lab/replay/routed_replay.h"
 #include "lab/replay/slice_replay.h"
 #include "streams/played_routing.h"
 #include "streams/standard_error.h"
@@ -59,7 +61,9 @@ struct Options {
 struct Row {
   lab::ReplaySettings settings;
   std::string capacity;  // as typed
-  lab::ReplayResult result;
+  lab::ReplayRouter router = {};
+  lab::ReplayResult result = {};
+  lab::ReplayRouting routing = {};
   double seconds = 0;
 };
 
@@ -69,12 +73,22 @@ bool is_for_a_device(const experts::CachePolicy& policy) {
   return !experts::why_for_a_device(policy).empty();
 }
 
-std::vector<std::string> cache_names(const std::string& list) {
+// The router that replays of caches are asked for.
+lab::ReplayRouter router_of(const Options& options) {
+  lab::ReplayRouter router;
+  if (!options.machine.router.empty()) router.router = find_router_for(false, options.machine.router);
+  engine::EngineOptions chosen;
+  set_slice_options(options.slices, chosen);
+  router.smoe = chosen.smoe;
+  return router;
+}
+
+std::vector<std::string> cache_names(const std::string& list, bool routed) {
   std::vector<std::string> names;
   if (list == "all") {
     for (const experts::CachePolicy& policy : experts::cache_policies())
       if (!policy.pooled && !policy.sliced && policy.scores == experts::CacheScores::kNone &&
-          !is_for_a_device(policy))
+          !is_for_a_device(policy) && !(routed && policy.oracle))
         names.emplace_back(policy.name);
     return names;
   }
@@ -95,6 +109,44 @@ void fill_slots(const Options& options, lab::ReplaySettings& settings) {
   if (!settings.cache->pooled || options.pools.empty()) return;
   settings.pools = parse_pool_slots(options.pools);
   settings.rules = options.rules;
+}
+
+// As `run` has it.
+Json routing_json(const lab::ReplayRouter& router, const lab::ReplayRouting& routing) {
+  Json json = {{"router", router.router.name()},
+               {"lossy", router.routes()},
+               {"tokens", routing.all.tokens},
+               {"decode_tokens", routing.decode.tokens},
+               {"changed_tokens", routing.all.changed_tokens},
+               {"substituted", routing.all.substituted},
+               {"mass_lost", routing.all.mass_lost},
+               {"recorded_differs", routing.recorded_differs}};
+  if (!router.routes()) return json;
+  json["alpha"] = router.smoe.alpha;
+  json["calibrated"] = false;  // nobody has measured what alpha costs this model
+  return json;
+}
+
+// It counts decoded tokens alone, since prompts are routed exactly.
+std::string loss_text(const lab::ReplayRouter& router, const lab::ReplayRouting& routing) {
+  const experts::RoutingChanges& decode = routing.decode;
+  const double tokens = static_cast<double>(std::max<std::uint64_t>(decode.tokens, 1));
+  return fmt::format(
+      "{} is lossy: alpha {:.4g} (uncalibrated); while decoding, {:.1f} % of tokens' sets changed, {} "
+      "experts "
+      "substituted, {:.2f} % of all scores lost",
+      router.router.name(), router.smoe.alpha, 100 * static_cast<double>(decode.changed_tokens) / tokens,
+      decode.substituted, 100 * decode.mass_lost / tokens);
+}
+
+// A trace does not say by which rule its model limits a token's selection.
+void warn_of_own_rule(const Options& options, std::uint64_t differs) {
+  if (differs == 0 || options.common.quiet) return;
+  print_warning(
+      "{} recorded choices of a prompt's token in a layer are not the best of their logits: the model "
+      "limits its selection by a rule that {} does not say, and a run with {} smoe decides otherwise than "
+      "this replay",
+      differs, options.trace, flag(Setting::kRouter));
 }
 
 Json result_json(const Row& row) {
@@ -118,6 +170,7 @@ Json result_json(const Row& row) {
                      {"demote", experts::demotion_name(row.settings.rules.demotion)},
                      {"half_life", row.settings.rules.half_life}};
   if (result.bytes_read) json["bytes_read"] = *result.bytes_read;
+  if (row.router.routes()) json["routing"] = routing_json(row.router, row.routing);
   if (row.settings.window > 0) {
     json["windows"] = Json::array();
     for (const lab::ReplayWindow& window : result.windows)
@@ -161,6 +214,8 @@ void print_table(const trace::RoutingTrace& trace, const lab::Requests& requests
   std::vector<std::vector<std::string>> table = {
       {"cache", "capacity", "hit %", "decode %", "hits", "misses", "evictions"}};
   if (sizes) table[0].push_back("read");
+  const bool routed = rows[0].router.routes();
+  if (routed) table[0].insert(table[0].end(), {"replaced %", "lost %"});
   for (const Row& row : rows) {
     const lab::ReplayResult& result = row.result;
     table.push_back(
@@ -170,8 +225,20 @@ void print_table(const trace::RoutingTrace& trace, const lab::Requests& requests
          std::to_string(result.total.hits), std::to_string(result.total.misses()),
          std::to_string(result.evictions)});
     if (sizes) table.back().push_back(format_bytes(*result.bytes_read));
+    if (!routed) continue;
+    const experts::RoutingChanges& decode = row.routing.decode;
+    table.back().push_back(fmt::format("{:.2f}", 100 * (1 - decode.agreement())));
+    table.back().push_back(fmt::format(
+        "{:.2f}", 100 * decode.mass_lost / static_cast<double>(std::max<std::uint64_t>(decode.tokens, 1))));
   }
   print_output("\n{}", text_table(table, terminal_columns(STDOUT_FILENO, kAnyColumns)));
+  if (routed)
+    print_wrapped(fmt::format(
+        "smoe is lossy: alpha {:.4g} (uncalibrated), and the text of such a run is not the model's own. "
+        "While "
+        "decoding, replaced: of the experts that the model's own router would choose, those that were not "
+        "used; lost: their share of all scores.",
+        rows[0].router.smoe.alpha));
   constexpr std::size_t kBeforeBar = 33;
   const std::size_t most = std::min<std::size_t>(50, columns - std::min(columns - 1, kBeforeBar));
   for (const Row& row : rows) {
@@ -186,8 +253,8 @@ void print_table(const trace::RoutingTrace& trace, const lab::Requests& requests
   }
 }
 
-// Checks the flags of replays of whole experts.
-void check_whole(const SliceFlags& flags) {
+// Checks the flags of replays of whole experts, by that router.
+void check_whole(const SliceFlags& flags, const lab::ReplayRouter& router = {}) {
   engine::EngineOptions chosen;
   set_slice_options(flags, chosen);
   if (!flags.precision.empty())
@@ -197,7 +264,7 @@ void check_whole(const SliceFlags& flags) {
         .found(flags.precision)
         .fix("give what the flag needs, or leave " + Setting::kPrecision + " out");
   engine::EngineOptions replayed;  // whatever the flags say
-  replayed.router = "exact";
+  replayed.router = router.router;
   replayed.cache = "lru";
   check_effects(flags, chosen, engine::choose_policies(replayed));
 }
@@ -248,8 +315,9 @@ void run_slices(const Options& options) {
         .expected("high, low or dbsc")
         .found("none")
         .fix("give " + Setting::kPrecision + " dbsc, or as the model was run");
-  // The recorded run's choices stay, so a limit serves only the account.
-  chosen.router = "exact";
+  // Where the recorded choices stay, a limit serves only the account.
+  const lab::ReplayRouter router = router_of(options);
+  chosen.router = router.router;
   chosen.cache = "slice-lru";
   const engine::PolicyPlan plan = engine::choose_policies(chosen);
   check_effects(options.slices, chosen, plan);
@@ -258,6 +326,7 @@ void run_slices(const Options& options) {
   settings.capacity = capacity.capacity;
   settings.seed = seed_of(options);
   settings.slices = {plan.precision, plan.slices, plan.limits};
+  settings.router = router;
   if (!options.decisions.empty()) check_new_file(options.decisions);
 
   const std::unique_ptr<trace::RoutingTrace> trace = trace::open_trace(options.trace);
@@ -281,6 +350,7 @@ void run_slices(const Options& options) {
   }
   if (result.cut_off && !options.common.quiet)
     print_warning("{} was cut off; its last record is left out", options.trace);
+  warn_of_own_rule(options, result.routing.recorded_differs);
   const experts::MissAccount& slices = result.slices;
   if (options.common.json) {
     Json json = {{"trace", options.trace},
@@ -300,6 +370,7 @@ void run_slices(const Options& options) {
                    {"lsb_hits", slices.lsb_requests - slices.lsb_misses - slices.downgrades},
                    {"downgrades", slices.downgrades}}},
                  {"decisions", fmt::format("{:016x}", result.decision_hash)}};
+    if (router.routes()) json["routing"] = routing_json(router, result.routing);
     add_played(json, result.played);
     std::cout << json.dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';
     return;
@@ -315,6 +386,7 @@ void run_slices(const Options& options) {
       "decode steps: {} of {} MSB slices missing, {} of {} LSB slices, {} downgrades; {:.2f} % of bytes",
       slices.msb_misses, slices.msb_requests, slices.lsb_misses, slices.lsb_requests, slices.downgrades,
       100 * result.account.rate()));
+  if (router.routes()) print_wrapped(loss_text(router, result.routing));
 }
 
 // False for the name of no router, too.
@@ -389,6 +461,19 @@ void check_timed(const Options& options) {
              Setting::kDecisions);
 }
 
+// A router may also be that of a replay of caches.
+bool asks_for_a_machine(const Options& options) {
+  MachineFlags flags = options.machine;
+  const bool of_caches = !options.caches.empty() && (!options.capacities.empty() || !options.pools.empty());
+  if (of_caches && options.timed.memories.empty()) flags.router.clear();
+  return flags.asked();
+}
+
+// Replays that need the logits of all experts.
+bool needs_scores(const Row& row) {
+  return row.router.routes() || row.settings.cache->scores != experts::CacheScores::kNone;
+}
+
 void run(const Options& options) {
   if (is_hybrid(options)) {
     HybridRequest request{{options.caches, options.capacities, options.scope, options.keep, options.pools},
@@ -405,7 +490,7 @@ void run(const Options& options) {
     set_rules(options.slices, request);
     return hybrid_replay(request, options.hybrid);
   }
-  if (options.machine.asked()) {
+  if (asks_for_a_machine(options)) {
     if (!options.capacities.empty() || !options.pools.empty() || !options.timed.profile.empty() ||
         options.scope == "layer")
       throw Error(ErrorKind::kUsage,
@@ -420,11 +505,12 @@ void run(const Options& options) {
                            options.decisions, seed_of(options), options.common.json, options.common.quiet},
                           options.machine, options.slices);
   }
+  const lab::ReplayRouter router = router_of(options);
   const std::vector<std::string> caches =
-      options.caches.empty() ? std::vector<std::string>() : cache_names(options.caches);
+      options.caches.empty() ? std::vector<std::string>() : cache_names(options.caches, router.routes());
   const bool by_slices =
       std::ranges::any_of(caches, [](const auto& name) { return experts::find_cache(name).sliced; });
-  if (!by_slices) check_whole(options.slices);
+  if (!by_slices) check_whole(options.slices, router);
   if (options.machine.prefill)
     throw Error(ErrorKind::kUsage,
                 "only a replay on a machine or with a device asks which tokens are prompts")
@@ -478,6 +564,7 @@ void run(const Options& options) {
     for (const std::string& cache : caches) {
       Row row;
       row.capacity = capacity;
+      row.router = router;
       row.settings.cache = cache;
       row.settings.scope = options.scope != "global" ? lab::Scope::kLayer : lab::Scope::kGlobal;
       row.settings.keep = options.keep == "full" ? experts::Parts(experts::Part::kFull)
@@ -499,6 +586,8 @@ void run(const Options& options) {
       options.expert_bytes.empty() ? 0 : parse_size(options.expert_bytes, Setting::kExpertBytes);
 
   const std::unique_ptr<trace::RoutingTrace> trace = trace::open_trace(options.trace);
+  for (const Row& row : rows)
+    if (needs_scores(row)) lab::check_replay_router(row.router, *row.settings.cache, *trace);
   check_output();
   const lab::Requests requests = lab::read_requests(*trace, interrupted_or_unread);
   const trace::TraceHeader& header = trace->header();
@@ -529,15 +618,24 @@ void run(const Options& options) {
   std::string buffered;
   for (Row& row : rows) {
     const Clock::time_point start = Clock::now();
-    row.result = lab::replay(requests, header.layers, sizes ? &*sizes : nullptr, row.settings,
-                             log ? std::function<void(std::string_view)>([&](std::string_view line) {
-                               buffered += line;
-                               if (buffered.size() < 64 * kKiB) return;
-                               log->write(buffered);
-                               buffered.clear();
-                             })
-                                 : nullptr,
-                             interrupted_or_unread);
+    const std::function<void(std::string_view)> write =
+        log ? std::function<void(std::string_view)>([&](std::string_view line) {
+          buffered += line;
+          if (buffered.size() < 64 * kKiB) return;
+          log->write(buffered);
+          buffered.clear();
+        })
+            : nullptr;
+    const trace::TraceSizes* const known = sizes ? &*sizes : nullptr;
+    if (needs_scores(row)) {
+      const std::unique_ptr<trace::RoutingTrace> again = trace::open_trace(options.trace);
+      lab::RoutedReplayResult routed =
+          lab::replay_routed(*again, known, row.settings, row.router, write, interrupted_or_unread);
+      row.result = std::move(routed.caches);
+      row.routing = routed.routing;
+    } else {
+      row.result = lab::replay(requests, header.layers, known, row.settings, write, interrupted_or_unread);
+    }
     row.seconds = std::chrono::duration<double>(Clock::now() - start).count();
   }
   if (log) {
@@ -546,6 +644,7 @@ void run(const Options& options) {
     unfinished->keep();
   }
 
+  warn_of_own_rule(options, rows[0].routing.recorded_differs);
   if (!options.common.json) return print_table(*trace, requests, rows);
   Json json = trace_json(*trace, requests);
   if (rows.size() == 1) {
@@ -625,6 +724,9 @@ void add_simulate(Command& app) {
       "  sluice simulate --trace qwen.route.csv.zst --cache lru,lfu,belady --capacity 1GiB,2GiB,4GiB --scope "
       "global\n"
       "  sluice simulate --trace fable.trace --cache zip-pools --pools 3,4,2,1\n"
+      "  sluice simulate --trace fable.trace --cache lru,score-window --capacity 10MiB --scope global "
+      "--router "
+      "smoe --alpha 0.25\n"
       "  sluice simulate --trace fable.trace --profile here.json --preset zipmoe,z-C,z-basic-lru "
       "--memory-experts "
       "10MiB,20MiB\n"

@@ -71,8 +71,9 @@ void check(const RoutedSteps& steps, const SlicedModel& model, const MachineRepl
         .fix("give more memory, or a model with smaller experts (" + Setting::kShape + ")");
 }
 
-experts::CacheConfig cache_config(const MachineReplaySettings& settings) {
+experts::CacheConfig cache_config(const MachineReplaySettings& settings, std::uint32_t top_k) {
   experts::CacheConfig config;
+  config.workload.top_k = top_k;
   config.keep = experts::kept_slices(settings.precision.mode, settings.cache->sliced);
   config.seed = settings.seed;
   config.slices = settings.slices;
@@ -94,7 +95,7 @@ experts::LayerPolicies policies_of(const RoutedSteps& steps, const MachineReplay
                                                    .cache_aware = settings.cache_aware,
                                                    .smoe = settings.smoe},
                                  .host = experts::HostCaches{.cache = *settings.cache,
-                                                             .config = cache_config(settings),
+                                                             .config = cache_config(settings, steps.top_k),
                                                              .capacity = settings.memory}},
                                 sizes);
 }

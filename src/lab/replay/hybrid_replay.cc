@@ -171,6 +171,7 @@ class HybridReplay {
     experts::CacheConfig config{.keep = kept(), .seed = settings_.seed};
     if (host.pools) config.pools.slots = {*host.pools};
     if (in_slices()) config.slices = settings_.slices->cache;
+    config.workload.top_k = steps_.top_k;
     return experts::make_policies(
         {.precision = in_slices() ? settings_.slices->precision
                                   : experts::PrecisionRule{.mode = experts::PrecisionMode::kFull},

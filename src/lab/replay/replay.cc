@@ -1,8 +1,5 @@
 #include "lab/replay/replay.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <memory>
 
 #include "base/error.h"
@@ -13,30 +10,13 @@
 #include "experts/decision_log.h"
 #include "experts/device_caches.h"
 #include "experts/registry.h"
+#include "lab/replay/event_counts.h"
+#include "lab/replay/replayed_caches.h"
 
 namespace sluice::lab {
 namespace {
 
 using experts::ExpertId;
-
-void check_sizes(const trace::TraceSizes* sizes, const ReplaySettings& settings) {
-  if (settings.unit != CapacityUnit::kBytes) return;
-  if (sizes == nullptr)
-    throw Error(ErrorKind::kUsage, "the trace does not say how large its experts are")
-        .in(Setting::kCapacity)
-        .expected("a number of experts")
-        .found("a size")
-        .fix("give a number without a unit, or " + Setting::kExpertBytes);
-  for (std::uint32_t layer = 0; layer < sizes->layers(); ++layer)
-    for (std::uint32_t e = 0; e < sizes->experts(); ++e)
-      if (sizes->bytes({static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(e)})
-              .of(settings.keep) == 0)
-        throw Error(ErrorKind::kUsage, "the model of this trace does not store experts in these parts")
-            .in(Setting::kKeep)
-            .expected("parts that the trace has sizes of")
-            .found(std::string(experts::parts_name(settings.keep)))
-            .fix("keep them in full");
-}
 
 void check_scores(const experts::CachePolicy& policy) {
   if (policy.scores == experts::CacheScores::kNone) return;
@@ -45,39 +25,7 @@ void check_scores(const experts::CachePolicy& policy) {
       .in(Setting::kCache)
       .expected("a cache that goes by choices")
       .found(std::string(policy.name))
-      .fix("replay both tiers: " + Setting::kMachine + " with " + Setting::kDeviceCache + " " +
-           std::string(policy.name));
-}
-
-void check_pools(const experts::CachePolicy& policy, std::uint32_t layers, const trace::TraceSizes* sizes,
-                 const ReplaySettings& settings) {
-  if (policy.pooled != settings.pools.has_value())
-    throw Error(ErrorKind::kUsage,
-                policy.pooled ? "a cache with pools must be told their slots" : "this cache has no pools")
-        .in(Setting::kPools)
-        .expected(policy.pooled ? Setting::kPools + " F,C,S,E" : "the cache zip-pools")
-        .found(settings.cache.name())
-        .fix(policy.pooled ? "give the slots of a layer as F,C,S,E; `sluice plan` chooses them"
-                           : "leave " + Setting::kPools + " out");
-  if (!settings.pools) return;
-  const experts::PoolSlots& slots = *settings.pools;
-  if (settings.unit == CapacityUnit::kExperts) {
-    const std::uint64_t in_all = (std::uint64_t{slots.f} + slots.c + slots.s + slots.e) *
-                                 (settings.scope == Scope::kLayer ? 1 : layers);
-    if (in_all > settings.capacity)
-      throw Error(ErrorKind::kBudget, "the slots of zip-pools do not fit its cache")
-          .in(Setting::kPools)
-          .expected(fmt::format("at most {} experts", settings.capacity))
-          .found(fmt::format("{} slots in all", in_all))
-          .fix("give fewer slots, or a larger " + Setting::kCapacity);
-    return;
-  }
-  if (slots.c + slots.s + slots.e > 0 && sizes->layers() > 0 && sizes->bytes({0, 0}).exp == 0)
-    throw Error(ErrorKind::kUsage, "the experts of this trace are stored whole")
-        .in(Setting::kPools)
-        .expected("slots of F only")
-        .found(experts::slots_text(slots))
-        .fix("give " + Setting::kPools + " F,0,0,0, or a trace of a packed store");
+      .fix("replay it over a trace with router logits, as sluice trace writes it");
 }
 
 }  // namespace
@@ -115,16 +63,13 @@ Requests read_requests(trace::RoutingTrace& trace, const std::function<bool()>& 
 ReplayResult replay(const Requests& requests, std::uint32_t layers, const trace::TraceSizes* sizes,
                     const ReplaySettings& settings, const std::function<void(std::string_view)>& log,
                     const std::function<bool()>& stop) {
-  check_sizes(sizes, settings);
-  // Every expert counts 1, whatever its state. By bytes an expert in state E would count 0, which is why
-  // check_pools counts slots.
-  const experts::EqualSizes one_each({.full = 1, .sm = 1, .exp = 0});
-  const experts::ExpertSizes& held =
-      settings.unit == CapacityUnit::kBytes ? static_cast<const experts::ExpertSizes&>(*sizes) : one_each;
   const experts::CachePolicy& policy = *settings.cache;
   experts::check_host_cache(policy);
   check_scores(policy);
-  check_pools(policy, layers, sizes, settings);
+  check_caches(settings, layers, sizes);
+  const experts::EqualSizes one_each = experts_counted();
+  const experts::ExpertSizes& held =
+      settings.unit == CapacityUnit::kBytes ? static_cast<const experts::ExpertSizes&>(*sizes) : one_each;
 
   const bool by_layer = settings.scope == Scope::kLayer;
   std::vector<experts::RequestList> futures(by_layer && policy.oracle ? layers : 0);
@@ -133,28 +78,16 @@ ReplayResult replay(const Requests& requests, std::uint32_t layers, const trace:
       futures[requests.events[e].layer].add_event(requests.list.event(e));
   std::vector<std::unique_ptr<experts::Residency>> caches;
   for (std::uint32_t i = 0; i < (by_layer ? layers : 1); ++i) {
-    experts::CacheConfig config;
-    config.keep = settings.keep;
-    config.seed = settings.seed;
-    if (settings.pools) config.pools = {.slots = {*settings.pools}, .rules = settings.rules};
+    experts::CacheConfig config = config_of(settings);
     if (policy.oracle) config.future = futures.empty() ? &requests.list : &futures[i];
     caches.push_back(
         std::make_unique<experts::Residency>(experts::make_cache(policy, config), held, settings.capacity));
   }
 
-  ReplayResult result;
-  Bytes bytes_read = 0;
+  EventCounts counts(sizes, settings.window);
   std::string line;
   std::vector<std::uint32_t> layer_tokens;
-  if (log)
-    log(experts::decision_heading({.cache = std::string(policy.name),
-                                   .scope = by_layer ? "layer" : "global",
-                                   .capacity = settings.capacity,
-                                   .keep = settings.keep,
-                                   .seed = settings.seed,
-                                   .pools = settings.pools,
-                                   .rules = settings.rules,
-                                   .routing = requests.played}));
+  if (log) log(experts::decision_heading(decision_setting(settings, requests.played)));
   for (std::size_t e = 0; e < requests.events.size(); ++e) {
     stop_if(stop, e);
     const Requests::Event& event = requests.events[e];
@@ -170,38 +103,16 @@ ReplayResult replay(const Requests& requests, std::uint32_t layers, const trace:
                         .step = prompt ? experts::StepKind::kPrompt : experts::StepKind::kDecode,
                         .layer_tokens = layer_tokens,
                         .tokens = event.tokens});
-    const auto count = [&](ReplayCounts& counts) {
-      counts.accesses += ids.size();
-      counts.hits += outcome.hits.size();
-    };
-    count(result.total);
-    if (event.phase == trace::TracePhase::kDecode) count(result.decode);
-    // An expert may leave part by part.
-    for (auto gone = outcome.evicted.begin(); gone != outcome.evicted.end(); ++gone) {
-      const bool counted =
-          std::any_of(outcome.evicted.begin(), gone, [&](const auto& other) { return other.id == gone->id; });
-      result.evictions += !counted && cache.parts(gone->id).empty();
-    }
-    if (sizes != nullptr)
-      for (const experts::Admission& miss : outcome.misses)
-        bytes_read += sizes->missing_bytes(miss.id, miss.before);
-    for (const experts::Admission& miss : outcome.misses) result.partial += !miss.before.empty();
-    if (settings.window > 0) {
-      const std::uint64_t first = event.step / settings.window * settings.window;
-      if (result.windows.empty() || result.windows.back().first_step != first)
-        result.windows.push_back({first, 0, {}});
-      result.windows.back().steps = event.step - first + 1;
-      count(result.windows.back().counts);
-    }
+    counts.add(event.step, event.phase, ids.size(), outcome, cache);
     if (log) {
       line.clear();
       experts::append_decision(line, e, event.layer, outcome);
       log(line);
     }
   }
+  ReplayResult result = counts.result();
   result.decision_hash = experts::decision_hash(caches);
   if (log) log(experts::decision_ending(result.decision_hash));
-  if (sizes != nullptr) result.bytes_read = bytes_read;
   return result;
 }
 

@@ -1,29 +1,42 @@
 #include "lab/replay/slice_replay.h"
 
-#include <memory>
-#include <optional>
-#include <vector>
+#include <array>
 
 #include "base/error.h"
 #include "base/setting.h"
 #include "base/stop_request.h"
 #include "experts/cache/residency.h"
-#include "experts/layer_decider.h"
+#include "experts/combination.h"
 #include "experts/policy_choice.h"
 #include "experts/registry.h"
-#include "kernels/elementwise/elementwise.h"
+#include "lab/replay/decided_events.h"
 
 namespace sluice::lab {
 namespace {
 
 using experts::Part;
 
+constexpr experts::Named<experts::CachePolicy> kSliceCache = "slice-lru";
 constexpr experts::Parts kBothSlices = Part::kMsb | Part::kLsb;
+
+void check_slice_router(const trace::RoutingTrace& trace, const SliceReplaySettings& settings) {
+  const std::array routers = {settings.router.router};
+  check_replay_router(settings.router, *kSliceCache, trace);
+  experts::check_combination({.family = experts::Family::kSliced,
+                              .routers = routers,
+                              .cache = kSliceCache,
+                              .precision = settings.slices.precision.mode,
+                              .constraint = settings.slices.limits.mode,
+                              .slices = &settings.slices.cache});
+}
 
 void check(const trace::RoutingTrace& trace, const SliceReplaySettings& settings) {
   const trace::TraceHeader& header = trace.header();
   const bool sliced = header.sizes && header.layers > 0 && header.sizes->bytes({0, 0}).msb > 0;
-  if (sliced && header.logits) return settings.slices.precision.critical.validate(header.top_k);
+  if (sliced && header.logits) {
+    if (settings.router.routes()) check_slice_router(trace, settings);
+    return settings.slices.precision.critical.validate(header.top_k);
+  }
   throw Error(ErrorKind::kUsage, "slice-lru is replayed from a trace of a model in slices")
       .in(trace.path())
       .expected("what `sluice trace` records of a store that was packed with " + Setting::kSlices)
@@ -45,14 +58,16 @@ experts::LayerPolicies policies_of(const trace::TraceHeader& header, const Slice
   return experts::make_policies(
       {.precision = settings.slices.precision,
        .limits = limits,
-       .host = experts::HostCaches{.cache = *experts::Named<experts::CachePolicy>("slice-lru"),
+       .router = settings.router.routes() ? settings.router.router.row() : nullptr,
+       .router_config = {.select = {.top_k = header.top_k}, .smoe = settings.router.smoe},
+       .host = experts::HostCaches{.cache = *kSliceCache,
                                    .config = cache_config(settings),
                                    .count = settings.scope == Scope::kLayer ? header.layers : 1,
                                    .capacity = settings.capacity}},
       *header.sizes);
 }
 
-experts::DecisionSetting decision_setting(const SliceReplaySettings& settings, const std::string& played) {
+experts::DecisionSetting slices_setting(const SliceReplaySettings& settings, const std::string& played) {
   return {.cache = "slice-lru",
           .scope = settings.scope == Scope::kLayer ? "layer" : "global",
           .capacity = settings.capacity,
@@ -61,45 +76,6 @@ experts::DecisionSetting decision_setting(const SliceReplaySettings& settings, c
           .slices = settings.slices,
           .routing = played};
 }
-
-// Asks for the decisions on the events of a trace, one after the other.
-class Events {
- public:
-  Events(const trace::TraceHeader& header, const SliceReplaySettings& settings)
-      : experts_(header.experts), decider_(policies_of(header, settings), {header.layers, header.top_k}) {}
-
-  const experts::LayerDecision& decide(const trace::TraceEvent& event) {
-    trace::describe_spans(event, spans_);
-    if (!step_ || *step_ != event.step) {
-      end_step();
-      decider_.begin_step(spans_);
-      step_ = event.step;
-    }
-    scores_.assign(event.logits.begin(), event.logits.end());
-    kernels::softmax_rows(plain_, scores_.data(), event.tokens, experts_);
-    decider_.follow({.layer = event.layer,
-                     .experts = experts_,
-                     .tokens = event.tokens,
-                     .logits = event.logits,
-                     .scores = scores_,
-                     .spans = spans_},
-                    event.choices, event.begin);
-    return decider_.decide();
-  }
-  void end_step() {
-    if (step_) decider_.end_step();
-    step_.reset();
-  }
-  const experts::LayerPolicies& policies() const { return decider_.policies(); }
-
- private:
-  const std::uint32_t experts_;
-  const kernels::Context plain_{nullptr, Isa::kScalar};
-  experts::LayerDecider decider_;
-  std::optional<std::uint64_t> step_;         // that has begun
-  std::vector<experts::SequenceSpan> spans_;  // of the running event
-  std::vector<float> scores_;                 // (T, N) of the running event
-};
 
 // Bytes of the disk that the event reads.
 Bytes bytes_read(const experts::EventOutcome& outcome, const trace::TraceSizes& sizes) {
@@ -121,12 +97,12 @@ SliceReplayResult replay_slices(trace::RoutingTrace& trace, const SliceReplaySet
   check(trace, settings);
   const trace::TraceHeader& header = trace.header();
   const trace::TraceSizes& sizes = *header.sizes;
-  Events events(header, settings);
+  DecidedEvents events(header, policies_of(header, settings));
   SliceReplayResult result;
   std::string line;
   trace::TraceEvent event;
   bool more = trace.next(event);  // which reads what the run played
-  if (log) log(experts::decision_heading(decision_setting(settings, trace.played())));
+  if (log) log(experts::decision_heading(slices_setting(settings, trace.played())));
   for (std::uint64_t number = 0; more; ++number, more = trace.next(event)) {
     stop_if(stop, number);
     const experts::LayerDecision& decision = events.decide(event);
@@ -147,11 +123,12 @@ SliceReplayResult replay_slices(trace::RoutingTrace& trace, const SliceReplaySet
       log(line);
     }
   }
-  events.end_step();
-  result.account = events.policies().constraint->account();
+  events.finish();
+  result.account = events.decider().policies().constraint->account();
+  result.routing = {events.decider().changes(), events.decider().decode_changes(), events.recorded_differs()};
   result.cut_off = trace.cut_off();
   result.played = trace.played();
-  result.decision_hash = experts::decision_hash(events.policies().residencies);
+  result.decision_hash = experts::decision_hash(events.decider().policies().residencies);
   if (log) log(experts::decision_ending(result.decision_hash));
   return result;
 }

@@ -1,5 +1,6 @@
 // Event-atomic replay of slice-lru over a recorded run of a model in slices: the decisions that the engine
-// made (SPEC I6; docs/replay.md). Takes the routing from the trace, whatever router made it.
+// made (SPEC I6; docs/replay.md). Takes the routing from the trace, whatever router made it, or has smoe
+// choose anew.
 #pragma once
 
 #include <functional>
@@ -9,6 +10,7 @@
 #include "experts/decision_log.h"
 #include "experts/routing/miss_account.h"
 #include "lab/replay/replay.h"
+#include "lab/replay/routed_replay.h"
 #include "trace/routing_trace.h"
 
 namespace sluice::lab {
@@ -18,13 +20,15 @@ struct SliceReplaySettings {
   Bytes capacity = 0;  // capacity of each cache
   std::uint64_t seed = 0;
   experts::SliceSetting slices = {};
+  ReplayRouter router = {};
 };
 
 struct SliceReplayResult {
   ReplayCounts total, decode;
-  Bytes bytes_read = 0;             // of missing slices
-  experts::MissAccount slices;      // over all decode steps
-  experts::MissAccount account;     // over the steps that the limit counts
+  Bytes bytes_read = 0;          // of missing slices
+  experts::MissAccount slices;   // over all decode steps
+  experts::MissAccount account;  // over the steps that the limit counts
+  ReplayRouting routing = {};
   std::uint64_t decision_hash = 0;  // as Engine::decision_hash
   bool cut_off = false;             // the trace's last record was incomplete
   std::string played = {};          // RoutingTrace::played()
