@@ -502,14 +502,18 @@ TEST_F(RunDevice, SlicesThatDependOnTheHostsMemoryAreRefused) {
   }
 }
 
-// The replay of a host and a device has whole experts.
-TEST_F(RunDevice, AReplayDoesNotTakeCostsOfSlices) {
+// The costs that a run has measured and kept.
+TEST_F(RunDevice, AReplayTakesCostsOfSlicesWithAPrecision) {
   const std::string request = sliced() + " -p Once -n 4 --precision high" + kUnpaced + " --device-slots 2";
   ASSERT_EQ(run("trace " + request + " -q -o " + file("slices.trace")).code, 0);
-  const Outcome replay = run("simulate --trace " + file("slices.trace") + " --machine " + sliced() +
-                             "/sidecar/profile.json --placement device --device-cache lru --device-slots 2");
-  EXPECT_EQ(replay.code, 1) << replay.err;
-  EXPECT_NE(replay.err.find("experts in slices"), std::string::npos) << replay.err;
+  const std::string replay = "simulate --trace " + file("slices.trace") + " --machine " + sliced() +
+                             "/sidecar/profile.json --placement device --device-cache lru --device-slots 2";
+  const Outcome without = run(replay);
+  EXPECT_EQ(without.code, 2) << without.err;
+  EXPECT_NE(without.err.find("experts in slices"), std::string::npos) << without.err;
+  const Json row = run_json(replay + " --precision high").at("results").at(0);
+  EXPECT_EQ(row.at("slices").at("precision"), "high");
+  EXPECT_GT(row.at("slices").at("lsb_misses"), 0);
 }
 
 TEST_F(RunDevice, PrefetchesServeTheDeviceAndChangeNoText) {

@@ -75,9 +75,8 @@ struct LinkCounters {
 
 // The link moves one chunk at a time: of the copies whose `after` is done, one of the first class, among
 // equals the one that was asked for first, or became demand first. So demand overtakes a prefetch that has
-// begun. A copy whose `after` is not done holds up none. No order is promised between copies but that of their
-// events.
-// Thread-safe; hooks of events may call it.
+// begun. A copy whose `after` is not done holds up none. No order is promised between copies but that of
+// their events. Thread-safe; hooks of events may call it.
 class Link {
  public:
   // The most bytes of one chunk.

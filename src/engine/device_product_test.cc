@@ -1,7 +1,7 @@
 // Logits beside a device are those of the host alone, byte for byte: for every golden model with every
-// placement, from no slot to one for each expert, batches of 1, 4 and 16 ragged sequences, 1 and 2 threads, both
-// kinds of arithmetic. Runs as many combinations as it takes that each value of each meets each value of every
-// other; with SLUICE_WHOLE_PRODUCT set, all of them.
+// placement, from no slot to one for each expert, batches of 1, 4 and 16 ragged sequences, 1 and 2 threads,
+// both kinds of arithmetic. Runs as many combinations as it takes that each value of each meets each value of
+// every other; with SLUICE_WHOLE_PRODUCT set, all of them.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -57,7 +57,7 @@ std::size_t count_of_pairs(const Combination& sizes) {
   return count;
 }
 
-// Of random combinations those that bring the most new pairs; each begins with a pair that is lacking.
+// Takes of random combinations those that bring the most new pairs; each has a pair that is lacking.
 std::vector<Combination> covering_combinations() {
   const Combination sizes = sizes_of_dimensions();
   std::set<Pair> lacking;
@@ -137,7 +137,7 @@ class RandomlyPriced final : public experts::Placement {
 
 class DeviceProduct : public DeviceUnitTest {
  protected:
-  // Of the host alone, with two threads.
+  // What the host alone computes, with two threads.
   const std::vector<float>& hosts(std::size_t batch, Math math) {
     auto [at, is_new] = hosts_.try_emplace({batch, math});
     if (is_new) at->second = run(batch, math, nullptr);

@@ -157,9 +157,10 @@ void add_profile(Command& app) {
   add_engine_flags(
       *command, options->engine,
       {.seed = "Which experts are measured; default: 0", .policies = PolicyFlags::kNone, .devices = true});
-  add_precision_flag(*command, options->engine.slices,
-                     "Of experts in slices beside a device: measured as runs of this precision compute them: "
-                     "high and dbsc with both slices, low with one; default: both");
+  add_precision_flag(
+      *command, options->engine.slices,
+      "For experts in slices beside a device: they are measured as runs of this precision compute them: "
+      "high and dbsc with both slices, low with one; default: both");
   command->footer(
       "Examples:\n  sluice profile qwen.sluice -o here.json\n  sluice profile qwen.sluice --trace "
       "qwen.trace\n  sluice profile qwen.sluice --device emulated:link=2GB/s -o here.json");

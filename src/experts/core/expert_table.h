@@ -15,10 +15,8 @@ class ExpertTable {
  public:
   // The value of `id`, value-initialised if it was never written. The reference is valid until the next at().
   T& at(ExpertId id) {
-    if (id.layer >= layers_.size()) layers_.resize(id.layer + std::size_t{1});
-    std::vector<T>& layer = layers_[id.layer];
-    if (id.index >= layer.size()) layer.resize(id.index + std::size_t{1});
-    return layer[id.index];
+    T* value = find(id);
+    return value != nullptr ? *value : made(id);
   }
 
   // Null if `id` was never written; where a neighbour was written, it may be a value-initialised value.
@@ -40,6 +38,14 @@ class ExpertTable {
   }
 
  private:
+  // Rare, and out of the way of at(), which is called several times for every expert of every event.
+  [[gnu::noinline, gnu::cold]] T& made(ExpertId id) {
+    if (id.layer >= layers_.size()) layers_.resize(id.layer + std::size_t{1});
+    std::vector<T>& layer = layers_[id.layer];
+    if (id.index >= layer.size()) layer.resize(id.index + std::size_t{1});
+    return layer[id.index];
+  }
+
   std::vector<std::vector<T>> layers_;
 };
 

@@ -44,7 +44,7 @@ struct Lane {
 // Attention is the device's, too: it has a row of its own because copies go on beside it.
 enum LaneRow : std::size_t { kDevice, kAttention, kHost, kSync, kLink };
 const std::vector<std::string> kLaneRows = {"device", "attention", "host", "sync", "link"};
-enum LaneKind : std::size_t { kCompute, kCopy, kAhead, kGate, kPredict, kPolicy, kWait, kLaunch, kSwitch };
+enum LaneKind : std::size_t { kCompute, kCopy, kAhead, kGate, kPredict, kPolicy, kWait, kLaunch };
 const std::vector<std::string> kLaneKinds = {"compute",
                                              "copy",
                                              "prefetch",
@@ -52,8 +52,7 @@ const std::vector<std::string> kLaneKinds = {"compute",
                                              "predict",
                                              "policy",
                                              "wait for the device",
-                                             "launch",
-                                             "change of streams"};
+                                             "launch, change of streams"};
 
 Lane lane_of(const experts::ExpertCosts& costs, const std::vector<std::uint32_t>& tokens) {
   std::vector<experts::ExpertId> ids;
@@ -109,9 +108,9 @@ Lane lane_of(const experts::ExpertCosts& costs, const std::vector<std::uint32_t>
   add(kSync, kWait, times.gate, times.gate + costs.device.sync, "scores down");
   add(kHost, kPolicy, times.gate + costs.device.sync, times.decided, "decide");
   add(kDevice, kCompute, launch(times.decided, "shared, resident"), times.resident, "shared, resident");
-  add(kDevice, kSwitch, times.resident, times.resident + change, "to the prediction");
+  add(kDevice, kLaunch, times.resident, times.resident + change, "to the prediction");
   add(kDevice, kPredict, times.resident + change, times.predicted - change, "predict");
-  add(kDevice, kSwitch, times.predicted - change, times.predicted, "and back");
+  add(kDevice, kLaunch, times.predicted - change, times.predicted, "and back");
   for (std::size_t i = 0; i < loads.size(); ++i) {
     const std::string name = fmt::format("expert {}", loads[i].id.index);
     add(kLink, kCopy, clock.load_arrivals()[i] - loads[i].transfer, clock.load_arrivals()[i], name);

@@ -20,7 +20,7 @@ double bytes_of(const HybridRow& row, double seconds) {
   return seconds / row.settings.costs.device.transfer * static_cast<double>(row.machine->expert_bytes);
 }
 
-// What the phase's steps moved. Of whole experts so many; of slices what the link's time and the account say.
+// What the phase's steps moved: as many whole experts, or of slices what the link's time and the account say.
 double demand_bytes(const HybridRow& row, const lab::HybridPhase& phase) {
   if (row.settings.slices) return bytes_of(row, phase.link.loads);
   return static_cast<double>((phase.counts.loads + phase.counts.streamed) * row.machine->expert_bytes);
