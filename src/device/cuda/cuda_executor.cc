@@ -28,6 +28,7 @@ void CudaExecutor::run(const Operation& operation, Clock::Time) {
 }
 
 void CudaExecutor::follow(const std::shared_ptr<void>& mark, const Event& event) {
+  pause();  // the queue may stand still now, which is no time of these operations
   calls_.check(calls_.api().follow(queue_.get(), mark.get()), "a queue of the GPU cannot wait for another");
   open_.after.push_back(event);
 }
