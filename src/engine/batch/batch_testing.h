@@ -21,6 +21,7 @@
 #include "base/files/disk.h"
 #include "base/hash.h"
 #include "engine/batch/batcher.h"
+#include "engine/draft/draft_kind.h"
 #include "engine/engine.h"
 #include "engine/generate.h"
 #include "engine/run_report.h"
