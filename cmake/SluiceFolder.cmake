@@ -5,7 +5,6 @@
 #   x_lockstep.cc   code of GPUs compiled for the CPU: for tests alone, in the library sluice_lockstep
 #   x_test.cc       goes to the test program test_NAME (one program per folder)
 #   x_bench.cc, x_fuzz.cc  belong to bench/ and tests/fuzz
-# WHOLE_SUITES are suites of tests that run in one process each (sluice_discover_tests).
 # RARE says that its code runs seldom, or waits for others: it is optimised less (sluice_optimise_less).
 # A new file needs no line anywhere; a test cannot be forgotten.
 add_library(sluice_options INTERFACE)
@@ -79,7 +78,7 @@ function(sluice_optimise_less target)
 endfunction()
 
 function(sluice_folder name)
-  cmake_parse_arguments(ARG "RARE" "" "DEPS;LIBS;WHOLE_SUITES" ${ARGN})
+  cmake_parse_arguments(ARG "RARE" "" "DEPS;LIBS" ${ARGN})
   set(dir ${PROJECT_SOURCE_DIR}/src/${name})
   file(GLOB_RECURSE all CONFIGURE_DEPENDS ${dir}/*.cc ${dir}/*.cu)
   set(sources ${all})
@@ -121,6 +120,6 @@ function(sluice_folder name)
     add_executable(test_${name} ${tests})
     target_link_libraries(test_${name} PRIVATE sluice_${name} sluice_test_options)
     sluice_precompile(test_${name} TEST)
-    sluice_discover_tests(test_${name} ${name}. ${name} 600 ${ARG_WHOLE_SUITES})
+    sluice_discover_tests(test_${name} ${name}. ${name} 600 ${SLUICE_WHOLE_SUITES_${name}})
   endif()
 endfunction()

@@ -9,9 +9,9 @@ namespace sluice::app {
 
 enum class Tone { kPlain, kDim };
 
-// Writes to standard output; on a terminal in lines that end between words. Where the terminal cannot take back a
-// word that has begun, words are shown when they are whole. The status is drawn at most ten
-// times a second, below the text, and removed by finish(). Thread-compatible.
+// Writes to standard output; on a terminal in lines that end between words. Where the terminal cannot take
+// back a word that has begun, words are shown when they are whole. The status is drawn at most ten times a
+// second, below the text, and removed by finish(). Thread-compatible.
 class LiveText {
  public:
   // `status` returns its lines for the given number of columns; it is called only when it is about to be

@@ -25,8 +25,8 @@ std::optional<engine::Profile> kept_profile(const EngineFlags& flags);
 void keep_profile(const EngineFlags& flags, const engine::Engine& engine);
 
 // Sets the residual that a flag or the store has, if any, in options that are otherwise ready for
-// engine::choose_policies(). One of a store that cannot be read is a warning, as in kept_profile(). Refuses a flag whose
-// residual nothing would follow, before its file is opened. Errors of the file.
+// engine::choose_policies(). One of a store that cannot be read is a warning, as in kept_profile(). Refuses a
+// flag whose residual nothing would follow, before its file is opened. Errors of the file.
 void find_residual(const EngineFlags& flags, engine::EngineOptions& options);
 // Forgets a residual that nothing follows.
 void drop_unused_residual(const EngineFlags& flags, const engine::PolicyPlan& chosen,
