@@ -64,6 +64,33 @@ TEST_F(MaxLoss, IsKeptAndReported) {
   EXPECT_THAT(table.err, AllOf(HasSubstr("\n  loss "), HasSubstr("(accepted 60 %)")));
 }
 
+// Smoe may spend what routing may lose; its alpha is the user's, and the limit acts as it does elsewhere.
+TEST_F(MaxLoss, SmoeMaySpendIt) {
+  calibrated();
+  std::uint64_t substituted = 0;
+  for (const std::string alpha : {"", " --alpha 0.8"}) {
+    SCOPED_TRACE(alpha);
+    const Outcome outcome =
+        contracted("--memory " + memory(24) + " --max-loss 60% --router smoe --json" + alpha);
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    const Json experts = Json::parse(outcome.out)["experts"];
+    const Json& slices = experts["slices"];
+    EXPECT_LE(slices["estimated_loss"]["upper"], .6 + 1e-9);
+    EXPECT_EQ(slices["constraint"], "none");
+    EXPECT_EQ(experts["routing"]["router"], "smoe");
+    EXPECT_GT(experts["routing"]["substituted"].get<std::uint64_t>(), substituted);
+    substituted = experts["routing"]["substituted"].get<std::uint64_t>();
+  }
+  EXPECT_THAT(contracted("--memory " + memory(24) + " --max-loss 60% --router smoe").err,
+              HasSubstr("smoe, alpha 0.25 (within the accepted loss)"));
+  for (const char* const flags :
+       {" --router cache-prior", " --router smoe --merge off", " --router smoe --renorm mass", " --alpha 0.3",
+        " --router smoe --precision low"})
+    EXPECT_THAT(contracted(std::string("--max-loss 60%") + flags).err,
+                HasSubstr("--max-loss chooses precision and routing"))
+        << flags;
+}
+
 TEST_F(MaxLoss, LessThanTheStoreCanDoIsRefused) {
   calibrated();
   const Outcome outcome = contracted("--max-loss 0.01%");

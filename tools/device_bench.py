@@ -4,6 +4,7 @@
     tools/device_bench.py PROGRAM assignment --routing FILE.mrt [--batch 16] [--steps 24] [--runs 5] [--device-cache NAME] [--presets cpu-moe,gpu-lru,…]
     tools/device_bench.py PROGRAM prefetch [--batch 1,8,16,32] [--steps 32] [--runs 5]
     tools/device_bench.py PROGRAM deciding --routing FILE [--batch 16] [--steps 24] [--runs 5] [--presets dali,dali-plus]
+    tools/device_bench.py PROGRAM ladder [--batch 1,3] [--steps 32] [--runs 5] [--dilate 1]
 
 assignment: six sparse layers of 64 experts (384 KiB each, top 6) that play the routing of DeepSeek-V2-Lite. The device takes 9 ms to
 get an expert and .3 ms to compute it, the host 3 ms a token, and half of the experts have a slot.
@@ -11,9 +12,12 @@ prefetch: the bundled model (experts of 144 KiB), the same times. A residual is 
 of the second half.
 deciding: the shape of Qwen1.5-MoE-A2.7B cut to four layers (5.5 GB are written), on a device that nothing paces: what share of a step
 deciding takes. The host computes at its own speed.
+ladder: SMoE's figure 16 with the bundled model, the same times and 31 % of the experts on the device, which are the ratios of its S3:
+what is missing is loaded, or (host) the host computes it. All rungs but the first two are lossy, so texts differ.
 
 All else is emulated: sleeping takes most of the time. Let nothing else run on the machine: the load before each turn and the
-overruns are in the rows' notes, and rows with more than 1 % of overruns say so.
+overruns are in the rows' notes, and rows with more than 1 % of overruns say so. `--dilate N` makes all emulated times N times as long, so
+that a busy machine disturbs them less.
 """
 import argparse
 import datetime
@@ -58,9 +62,9 @@ def spread(values):
     return {"median": statistics.median(values), "low": min(values), "high": max(values), "rounds": len(values)}
 
 
-def note_of(load, overruns):
+def note_of(load, overruns, dilated=1):
     invalid = "" if overruns <= MOST_OVERRUNS else "; NOT VALID"
-    return f"emulated, dilated x1; load {load:.1f}; overruns {100 * overruns:.2f} %{invalid}"
+    return f"emulated, dilated x{dilated}; load {load:.1f}; overruns {100 * overruns:.2f} %{invalid}"
 
 
 def compared_rows(result, case, load):
@@ -174,11 +178,49 @@ def prefetch(args, work):
     return rows
 
 
+LADDER = ["s-base", "s-ce", "s-er", "s-pre", "smoe"]
+
+
+def ladder_rows(results, case, load, dilated=1):
+    """`results`: of each reading, the JSON of `compare`. Shares are of the base of the same reading."""
+    rows = []
+    for reading, result in results.items():
+        presets = {it["preset"]: it for it in result["presets"]}
+        for name, it in presets.items():
+            head = {"case": f"{case}; {reading}; {name}", "rounds": it["runs"], "checked": "yes" if it["same_tokens"] else "no",
+                    "note": note_of(load, it["device"]["overrun_share"]["high"], dilated)}
+            rows.append({**head, **{key: it["tpot_s"][key] for key in ("median", "low", "high")}, "measure": "s a step"})
+            rows.append({**head, "measure": "s a step, x the base", "median": it["tpot_s"]["median"] / presets["s-base"]["tpot_s"]["median"]})
+            rows.append({**head, **{key: it["device"]["predicted_over_measured"][key] for key in ("median", "low", "high")},
+                         "measure": "step, predicted by measured"})
+    return rows
+
+
+def ladder(args, work):
+    _, held_out = half_texts()
+    profile, device = os.path.join(work, "profile.json"), f"{PREFETCH_DEVICE},dilate={args.dilate}"
+    subprocess.run([args.program, "profile", BUNDLED, "--device", device, "--threads", "1", "-o", profile, "--quiet"], check=True)
+    rows = []
+    for batch in args.batch:
+        each = len(held_out) // batch
+        prompts = [word for i in range(batch) for word in ("-p", held_out[i * each:i * each + 40])]
+        common = ["compare", BUNDLED, *prompts, "-n", args.steps + 1, "--runs", args.runs, "--threads", 1, "--memory", "256MiB",
+                  "--device", device, "--profile", profile, "--device-slots", args.slots]
+        load = os.getloadavg()[0]
+        results = {"loaded": sluice(args.program, *common, "--preset", ",".join(LADDER)),
+                   "host": sluice(args.program, *common, "--preset", ",".join(LADDER[:-1]), "--placement", "layer-split",
+                                  "--placement-prefill", "device")}
+        results["host"]["presets"].append(next(it for it in results["loaded"]["presets"] if it["preset"] == LADDER[-1]))
+        rows += ladder_rows(results, f"bundled model, held-out prompts; {args.slots} slots; B = {batch}", load, args.dilate)
+    return rows
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
     kinds = parser.add_subparsers(dest="kind", required=True)
-    for name, batch, steps in (("assignment", "16", 24), ("prefetch", "1,8,16,32", 32), ("deciding", "16", 24)):
+    for name, batch, steps in (("assignment", "16", 24), ("prefetch", "1,8,16,32", 32), ("deciding", "16", 24),
+                               ("ladder", "1,3", 32)):
         kind = kinds.add_parser(name)
         kind.add_argument("--batch", type=lambda text: [int(part) for part in text.split(",")], default=batch)
         kind.add_argument("--steps", type=int, default=steps)
@@ -192,6 +234,9 @@ def main():
         elif name == "deciding":
             kind.add_argument("--routing", required=True)
             kind.add_argument("--presets", default="dali,dali-plus")
+        elif name == "ladder":
+            kind.add_argument("--slots", type=int, default=10)
+            kind.add_argument("--dilate", type=int, default=1)
         else:
             kind.add_argument("--prefetch", default="dali-residual,raw,stream")
             kind.add_argument("--slots", type=int, default=16)
@@ -201,7 +246,7 @@ def main():
     head = {"date": datetime.datetime.now().isoformat(timespec="seconds"), "commit": bench.commit(), "machine": bench.machine_name(facts),
             "command": "device_bench.py " + " ".join(os.path.basename(word) for word in sys.argv[2:])}
     with tempfile.TemporaryDirectory() as work:
-        rows = {"assignment": assignment, "prefetch": prefetch, "deciding": deciding}[args.kind](args, work)
+        rows = {"assignment": assignment, "prefetch": prefetch, "deciding": deciding, "ladder": ladder}[args.kind](args, work)
     ledger.append(args.ledger, [{**head, **row} for row in rows])
     for row in rows:
         print(f"{row['case']:<80} {row['measure']:<52} {row['median']:.4g} ({row.get('low', row['median']):.4g}-"

@@ -8,6 +8,7 @@ import device_bench
 def of_preset(name, moe, overruns=0.001):
     same = {"median": moe, "low": moe, "high": moe}
     return {"preset": name, "runs": 5, "tpot_s": same,
+            "same_tokens": True,
             "device": {"moe_s": same, "predicted_over_measured": {"median": 0.98, "low": 0.97, "high": 1.0},
                        "overrun_share": {"median": overruns, "low": 0, "high": overruns}}}
 
@@ -50,6 +51,16 @@ class Rows(unittest.TestCase):
         self.assertEqual((ratio["median"], ratio["low"], ratio["high"]), (0.75, 0.5, 1.0))
         self.assertEqual(self.by_measure(rows, "raw", "share of layers")["low"], 0.75)
         self.assertEqual(self.by_measure(rows, "raw", "share of prefetched experts computed")["median"], 0.75)
+
+    def test_rungs_are_held_against_the_base_of_their_reading(self):
+        results = {"loaded": {"presets": [of_preset("s-base", 4.0), of_preset("smoe", 1.0)]},
+                   "host": {"presets": [of_preset("s-base", 2.0), of_preset("smoe", 1.0, overruns=0.02)]}}
+        rows = device_bench.ladder_rows(results, "case", 0)
+        self.assertEqual(self.by_measure(rows, "loaded; smoe", "s a step, x")["median"], 0.25)
+        self.assertEqual(self.by_measure(rows, "host; smoe", "s a step, x")["median"], 0.5)
+        self.assertEqual(self.by_measure(rows, "host; smoe", "step, predicted")["high"], 1.0)
+        self.assertIn("NOT VALID", self.by_measure(rows, "host; smoe", "s a step, x")["note"])
+        self.assertNotIn("NOT VALID", self.by_measure(rows, "loaded; smoe", "s a step, x")["note"])
 
 
 if __name__ == "__main__":

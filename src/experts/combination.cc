@@ -22,11 +22,13 @@ void check_loss_limit(const Combination& combination, const RouterPolicy* rule) 
     refuse("without slices, a limit on the loss counts the experts that the router smoe replaces",
            Setting::kRouter, "smoe", std::string(rule->name), "leave " + Setting::kRouter + " out");
   }
-  if (rule != nullptr &&
-      (rule->rules != RouterRules::kLambda || combination.constraint != ConstraintMode::kHard)) {
+  const bool asks = rule == nullptr || rule->rules == RouterRules::kSmoe ||
+                    (rule->rules == RouterRules::kLambda && combination.constraint == ConstraintMode::kHard);
+  if (!asks) {
     refuse(
-        "a limit on the loss counts replaced experts, which only cache-prior under the constraint hard does",
-        Setting::kRouter, "exact, or cache-prior under the constraint hard", std::string(rule->name),
+        "a limit on the loss counts replaced experts, and only smoe, and cache-prior under the constraint "
+        "hard, ask it first",
+        Setting::kRouter, "exact, smoe, or cache-prior under the constraint hard", std::string(rule->name),
         "leave " + Setting::kRouter + " and " + Setting::kConstraint + " out");
   }
   if (combination.slices != nullptr && combination.slices->rules.lsb_miss != LsbMiss::kFetch &&

@@ -239,6 +239,10 @@ void set_max_loss(const SliceFlags& flags, const std::string& path, engine::Engi
   if (flags.max_loss.empty()) return;
   double most = 0;
   read_share(Setting::kMaxLoss, flags.max_loss, most, Bare::kBelowOne);
+  // The user may say that smoe spends what routing may lose, where a store is in slices.
+  const bool smoe = !options.router.empty() && options.router->rules == experts::RouterRules::kSmoe;
+  const bool spends =
+      smoe && store::looks_like_store(path) && store::open_checkpoint(path)->slices().has_value();
   const std::pair<Setting, bool> chosen[] = {{Setting::kPrecision, !flags.precision.empty()},
                                              {Setting::kTheta, !flags.theta.empty()},
                                              {Setting::kCritical, !flags.critical.empty()},
@@ -247,10 +251,10 @@ void set_max_loss(const SliceFlags& flags, const std::string& path, engine::Engi
                                              {Setting::kConstraint, !flags.constraint.empty()},
                                              {Setting::kLambda, !flags.lambda.empty()},
                                              {Setting::kCumsumP, !flags.p.empty()},
-                                             {Setting::kAlpha, !flags.alpha.empty()},
+                                             {Setting::kAlpha, !flags.alpha.empty() && !spends},
                                              {Setting::kMerge, !flags.merge.empty()},
                                              {Setting::kRenorm, !flags.renorm.empty()},
-                                             {Setting::kRouter, !options.router.empty()},
+                                             {Setting::kRouter, !options.router.empty() && !spends},
                                              {Setting::kPreset, !options.preset.empty()}};
   for (const auto& [setting, given] : chosen)
     if (given)

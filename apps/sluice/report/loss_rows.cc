@@ -47,9 +47,11 @@ std::string slices_line(const engine::RunReport& run) {
     line += fmt::format(", {:.1f} % LSB misses, {} downgrades", share(all.lsb_misses, all.lsb_requests),
                         all.downgrades);
   if (constraint.account().requested == 0) return line;
-  if (run.loss_guard() != nullptr)
-    return line + fmt::format("; {:.2f} % of bytes missed, {} replaced", 100 * constraint.account().rate(),
-                              constraint.replaced());
+  if (run.loss_guard() != nullptr) {
+    line += fmt::format("; {:.2f} % of bytes missed", 100 * constraint.account().rate());
+    const bool replaces = constraint.config().mode != experts::ConstraintMode::kNone;
+    return replaces ? line + fmt::format(", {} replaced", constraint.replaced()) : line;
+  }
   return line + "; " + limit_text(constraint);
 }
 
@@ -85,7 +87,9 @@ std::string measured_line(const experts::LossModel& losses, const experts::Routi
 std::string router_text(const engine::PolicyPlan& policies) {
   if (policies.router->rules != experts::RouterRules::kSmoe) return std::string(policies.router->name);
   return fmt::format("smoe, alpha {:.4g} ({})", policies.smoe.alpha,
-                     policies.routing_losses ? "calibrated" : "uncalibrated");
+                     policies.routing_losses ? "calibrated"
+                     : policies.contract     ? "within the accepted loss"
+                                             : "uncalibrated");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/setting.h"
+#include "experts/registry.h"
 
 namespace sluice::engine {
 namespace {
@@ -192,8 +193,9 @@ void set_contract(const Calibration& calibration, double most, const std::string
     options.critical = {.kind = experts::CriticalRule::Kind::kSingleHead, .theta = low ? 1 : theta};
     contract.planned_low = point.amount;
   }
-  options.router = "cache-prior";
-  options.constraint = experts::ConstraintMode::kHard;
+  const bool smoe = !options.router.empty() && options.router->rules == experts::RouterRules::kSmoe;
+  if (!smoe) options.router = "cache-prior";
+  options.constraint = smoe ? experts::ConstraintMode::kNone : experts::ConstraintMode::kHard;
   options.limits.limit = 0;  // as few misses as the loss allows
   options.slices.rules.lsb_miss = experts::LsbMiss::kFetch;
   options.contract = std::move(contract);

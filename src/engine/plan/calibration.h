@@ -43,8 +43,9 @@ Json to_json(const Calibration& calibration);
 Calibration calibration_from_json(const Json& json, const std::string& name);
 
 // Sets precision, theta, router, constraint (its limit 0), the rule for LSBs, the form of activations and the
-// contract so that the loss of perplexity stays within `most`, a share (0.01: 1 %). Error(kInvalid) naming
-// `name` if `most` is less than the loss of high precision itself, and if the options ask for other
+// contract so that the loss of perplexity stays within `most`, a share (0.01: 1 %). Where the options name
+// the router smoe, it spends what routing may lose, without a constraint, and alpha stays. Error(kInvalid)
+// naming `name` if `most` is less than the loss of high precision itself, and if the options ask for other
 // activations than those measured; Error(kUsage) if they ask for anything that was not measured (a cache of 8
 // bits, amat-center).
 void set_contract(const Calibration& calibration, double most, const std::string& name,

@@ -121,6 +121,19 @@ TEST(Calibration, ChoosesTheLargestThetaThatLeavesRoom) {
               AllOf(HasSubstr("--max-loss"), HasSubstr("at least 0.2 %"), HasSubstr("0.1 %")));
 }
 
+// The router that a user names spends the same limit.
+TEST(Calibration, LeavesRoutingToSmoe) {
+  EngineOptions options;
+  options.router = "smoe";
+  options.smoe.alpha = .5;
+  set_contract(made_up(), .03, "c.json", options);
+  EXPECT_EQ(options.router.name(), "smoe");
+  EXPECT_EQ(options.smoe.alpha, .5);
+  EXPECT_EQ(options.constraint, experts::ConstraintMode::kNone);
+  EXPECT_EQ(options.critical.theta, .4);
+  EXPECT_NEAR(options.contract->limit, std::log1p(.03), 1e-15);
+}
+
 TEST(Calibration, HoldsForTheActivationsItWasMeasuredWith) {
   using kernels::ActivationForm;
   EngineOptions options;

@@ -72,6 +72,7 @@ class SmoeReproducer {
     std::vector<SmoeSystem> on_host = smoe_host_ladder();
     on_host.pop_back();  // the last rung is the same
     run(on_host, steps, place, table);
+    run(smoe_idle_ladder(), steps, place, table);
   }
 
   void replays(const SmoeSetting& setting) {

@@ -78,8 +78,17 @@ const std::vector<SmoeSystem>& smoe_host_ladder() {
   return rungs;
 }
 
+const std::vector<SmoeSystem>& smoe_idle_ladder() {
+  constexpr experts::Admit kIdle = experts::Admit::kIdle;
+  static const std::vector<SmoeSystem> rungs = {{"s-ce, host, idle", "s-ce", "layer-split", kIdle},
+                                                {"s-er, host, idle", "s-er", "layer-split", kIdle},
+                                                {"s-pre, host, idle", "s-pre", "layer-split", kIdle},
+                                                {"smoe, idle", "smoe", {}, kIdle}};
+  return rungs;
+}
+
 const std::vector<SmoeSystem>& smoe_baselines() {
-  static const std::vector<SmoeSystem> systems = {{"s-llamacpp", "s-llamacpp", {}, true},
+  static const std::vector<SmoeSystem> systems = {{"s-llamacpp", "s-llamacpp", {}, {}, true},
                                                   {"s-deepspeed", "s-deepspeed"},
                                                   {"s-moe-infinity", "s-moe-infinity"},
                                                   {"hybrimoe", "hybrimoe"}};
@@ -116,6 +125,7 @@ SmoeCell run_smoe(const lab::RoutedSteps& steps, const SmoePlace& place, const S
     settings.prefill_placement = "device";
     settings.prefill_from = 1;
   }
+  if (system.admit) settings.workload.admit = *system.admit;
   settings.smoe.alpha = place.setting->alpha;
   settings.costs = place.machine->costs;
   settings.seed = seed;

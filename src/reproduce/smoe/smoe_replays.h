@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,18 +17,22 @@
 
 namespace sluice::reproduce {
 
-// A preset, or one with another placement.
+// A preset, or one with another placement or admission.
 struct SmoeSystem {
   std::string name;
   experts::NamedPreset preset;
   // In decode steps, instead of the preset's; prompts are loaded all the same, as the paper does.
   experts::Named<experts::PlacementPolicy> placement = {};
+  // Instead of the preset's, which is the paper's (SPEC §10, G5).
+  std::optional<experts::Admit> admit = {};
   bool is_llamacpp = false;  // no baseline where SmoeSetting::has_llamacpp is false
 };
 // The rungs of figure 16, in order: what is missing is loaded; and, but for the last one, which says itself,
 // the host computes it (SPEC §10, G16).
 const std::vector<SmoeSystem>& smoe_ladder();
 const std::vector<SmoeSystem>& smoe_host_ladder();
+// Those rungs of the latter whose caches can take in what the host has computed, and do.
+const std::vector<SmoeSystem>& smoe_idle_ladder();
 // What the paper compares with.
 const std::vector<SmoeSystem>& smoe_baselines();
 // The last rung by the printed rule of Alg. 2.

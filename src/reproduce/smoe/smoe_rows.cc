@@ -230,6 +230,37 @@ class SmoeRows {
             results_.routing(*s3_place().setting, SmoeRoutingKind::kFitted).facts.overlap,
             moved(results_.overlap, s3)));
     own_ladder_row();
+    admission_row();
+  }
+
+  // What the host has computed can enter the device's cache, too.
+  void admission_row() {
+    row("S-F16e", "+CE, +ER, +Pre, +BA where the host computes: admission idle instead of loaded",
+        "no such number; no goal", "S3, " + admission_text(results_.places, kSmoeKnownPlace),
+        {Evidence::kReplay},
+        fmt::format("`--admit idle` is ours (SPEC §10, G5): while the link is idle, the cache also takes in "
+                    "what the host has computed. TPOT from loaded to idle, and the cache ratios. Overlap {}: "
+                    "{}. The last rung, B = {}: {}",
+                    kSecondOverlap, admission_text(results_.overlap, kSmoeKnownPlace), batch_list(),
+                    by_place([&](const SmoePlace& place) {
+                      return by_batch([&](std::uint32_t batch) {
+                        return change(cell(place, "smoe", batch).tpot_s(),
+                                      cell(place, "smoe, idle", batch).tpot_s());
+                      });
+                    })));
+  }
+  std::string admission_text(const SmoeTable& table, const std::string& place) const {
+    std::string text;
+    for (const std::uint32_t batch : results_.batches) {
+      text += fmt::format("{}B = {}:", text.empty() ? "" : ". ", batch);
+      for (std::size_t i = 0; i < smoe_idle_ladder().size(); ++i) {
+        const SmoeCell &idle = table.find(place, smoe_idle_ladder()[i].name, batch),
+                       &loaded = table.find(place, smoe_host_ladder()[i + 1].name, batch);
+        text += fmt::format("{} {} ({:.0f} → {:.0f} %)", i == 0 ? "" : ",",
+                            change(loaded.tpot_s(), idle.tpot_s()), 100 * loaded.hit(), 100 * idle.hit());
+      }
+    }
+    return text;
   }
 
   void own_ladder_row() {
@@ -450,8 +481,9 @@ class SmoeRows {
 void add_smoe_rows(const SmoeResults& results, Report& report) { SmoeRows(results, report).add(); }
 
 const std::vector<std::string>& smoe_row_ids() {
-  static const std::vector<std::string> ids = {"S-F12",  "S-F13", "S-F14", "S-F16", "S-F16b", "S-F16c",
-                                               "S-F16d", "S-F15", "S-F18", "S-F19", "S-fig",  "S-T3"};
+  static const std::vector<std::string> ids = {"S-F12",  "S-F13",  "S-F14",  "S-F16", "S-F16b",
+                                               "S-F16c", "S-F16d", "S-F16e", "S-F15", "S-F18",
+                                               "S-F19",  "S-fig",  "S-T3"};
   return ids;
 }
 

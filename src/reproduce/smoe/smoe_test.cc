@@ -114,6 +114,20 @@ TEST_F(SmoeReplays, RungsDifferByWhatTheyAdd) {
   EXPECT_GT(balanced.host_s(), 0);
 }
 
+// Where the host computes what is missing, only idle admission lets the device's cache follow the text.
+TEST_F(SmoeReplays, IdleAdmissionLearnsWhatTheHostComputes) {
+  ASSERT_EQ(smoe_idle_ladder().size() + 1, smoe_host_ladder().size());
+  for (std::size_t i = 0; i < smoe_idle_ladder().size(); ++i) {
+    const SmoeCell loaded = run(smoe_host_ladder()[i + 1]), idle = run(smoe_idle_ladder()[i]);
+    SCOPED_TRACE(idle.system);
+    EXPECT_EQ(loaded.result.decode.counts.updates, 0u);
+    EXPECT_GT(idle.result.decode.counts.updates, 0u);
+    if (i < 2) {
+      EXPECT_GT(idle.hit(), loaded.hit());
+    }
+  }
+}
+
 TEST_F(SmoeReplays, TheHostComputesWhatIsMissingButInPrompts) {
   const SmoeCell cell = run(smoe_host_ladder()[1], 3);
   EXPECT_EQ(cell.batch, 3u);
@@ -163,8 +177,9 @@ TEST(ReproduceSmoe, HasEveryRowWithPictures) {
   EXPECT_THAT(row("S-F18").note, HasSubstr("consumed"));
   EXPECT_THAT(row("S-F19").ours, HasSubstr("consumed"));
   EXPECT_THAT(row("S-F16").ours, HasSubstr("On the host"));
-  EXPECT_EQ(report.data.at("places").size(), 7u * 2 * 14);
-  EXPECT_EQ(report.data.at("overlap").size(), 2u * 9);
+  EXPECT_EQ(report.data.at("places").size(), 7u * 2 * 18);
+  EXPECT_EQ(report.data.at("overlap").size(), 2u * 13);
+  EXPECT_THAT(row("S-F16e").ours, HasSubstr("B = 3"));
 }
 
 TEST(ReproduceSmoe, StopsWhenItIsInterrupted) {
