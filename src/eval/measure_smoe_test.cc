@@ -150,18 +150,18 @@ TEST_F(SmoeLoss, GoesOnWhereItWasInterrupted) {
   };
   const Json at_once = measure(0);
   options.state = directory.file("smoe.state");
-  options.on_progress = [&](std::size_t done, std::size_t) { return done < kTokens + 50; };
+  options.on_progress = [&](std::size_t done, std::size_t) { return done < kWindows.window + 50; };
   EXPECT_THAT(error_of([&] { measure(0); }), HasSubstr("interrupted"));
   std::size_t first = 0, last = 0;
   options.on_progress = [&](std::size_t done, std::size_t all) {
     if (last == 0) first = done;
     last = done;
-    EXPECT_EQ(all, 2 * kTokens);
+    EXPECT_EQ(all, kTokens);
     return true;
   };
   EXPECT_EQ(measure(0), at_once);
-  EXPECT_EQ(first / kTokens, 1u);
-  EXPECT_EQ(last, 2 * kTokens);
+  EXPECT_EQ(first / kWindows.window, 1u);
+  EXPECT_EQ(last, kTokens);
   EXPECT_THAT(error_of([&] { measure(1); }), HasSubstr("data"));
   options.alphas = {0, .3};
   EXPECT_THAT(error_of([&] { measure(0); }), HasSubstr("grid"));
