@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "base/error.h"
 #include "base/hash.h"
@@ -13,8 +15,8 @@
 #include "engine/plan/engine_plan.h"
 #include "engine/run_report.h"
 #include "eval/check_reference.h"
+#include "eval/growing_windows.h"
 #include "eval/identity.h"
-#include "eval/scored_way.h"
 #include "eval/state.h"
 #include "model/architecture.h"
 #include "store/checkpoint.h"
@@ -46,34 +48,41 @@ void check_models(const store::Checkpoint& checkpoint, const model::Model& model
         .found(model.config.model_type);
 }
 
-// One way in which the store computes the text, with what is known of its point beforehand.
-struct Way {
+// A world in which the store computes the text, with what is known of its point beforehand.
+struct World {
   CalibrationPoint point;
-  EngineOptions settings;
+  EngineOptions options;
+  bool later = false;  // it is computed where its curve needs it
 };
 
-// All ways except high precision with everything in memory.
-std::vector<Way> ways(const CalibrateOptions& options, Bytes all_experts) {
-  const auto settings = [&](experts::PrecisionMode precision, double cache) {
-    EngineOptions settings = options.engine;
-    settings.precision = precision;
-    settings.slices.rules.lsb_miss = experts::LsbMiss::kFetch;
-    settings.prefetch = "none";  // bytes are counted as they are demanded
-    settings.less_cache_will_do = true;
-    settings.cache_bytes = static_cast<Bytes>(cache * static_cast<double>(all_experts));
-    return settings;
-  };
+// Both, ascending, with whether each is of the second.
+std::vector<std::pair<double, bool>> merged(const std::vector<double>& first,
+                                            const std::vector<double>& later) {
+  std::vector<std::pair<double, bool>> all;
+  for (const double one : first) all.emplace_back(one, false);
+  for (const double one : later) all.emplace_back(one, true);
+  std::ranges::sort(all);
+  return all;
+}
+
+std::vector<World> settings_of(const CalibrateOptions& options) {
   using experts::PrecisionMode;
-  std::vector<Way> all;
+  std::vector<World> all;
   const double cache = options.caches.front();
+  const auto add = [&](const CalibrationPoint& point) {
+    all.push_back({point, options.engine});
+    EngineOptions& settings = all.back().options;
+    settings.precision = point.precision;
+    settings.slices.rules.lsb_miss = experts::LsbMiss::kFetch;
+    settings.prefetch = "none";
+  };
   const auto add_dbsc = [&](double theta) {
-    all.push_back({{.precision = PrecisionMode::kDbsc, .theta = theta, .cache = cache},
-                   settings(PrecisionMode::kDbsc, cache)});
-    all.back().settings.critical = {.kind = experts::CriticalRule::Kind::kSingleHead, .theta = theta};
+    add({.precision = PrecisionMode::kDbsc, .theta = theta, .cache = cache});
+    all.back().options.critical = {.kind = experts::CriticalRule::Kind::kSingleHead, .theta = theta};
   };
   const auto limit_mass = [&](double ceiling) {
     all.back().point.ceiling = ceiling;
-    EngineOptions& routed = all.back().settings;
+    EngineOptions& routed = all.back().options;
     routed.router = "cache-prior";
     routed.constraint = experts::ConstraintMode::kHard;
     routed.limits.limit = 0;
@@ -83,13 +92,16 @@ std::vector<Way> ways(const CalibrateOptions& options, Bytes all_experts) {
         .model = {.precision = none, .routing = mass, .precision_upper = none, .routing_upper = mass},
         .limit = ceiling};
   };
-  for (const double theta : options.thetas) add_dbsc(theta);
-  all.push_back({{.precision = PrecisionMode::kLow, .cache = cache}, settings(PrecisionMode::kLow, cache)});
+  for (const auto& [theta, later] : merged(options.thetas, options.more_thetas)) {
+    add_dbsc(theta);
+    all.back().later = later;
+  }
+  add({.precision = PrecisionMode::kLow, .cache = cache});
   for (const double share : options.caches)
-    for (const double ceiling : options.ceilings) {
-      all.push_back(
-          {{.precision = PrecisionMode::kHigh, .cache = share}, settings(PrecisionMode::kHigh, share)});
+    for (const auto& [ceiling, later] : merged(options.ceilings, options.more_ceilings)) {
+      add({.precision = PrecisionMode::kHigh, .cache = share});
       limit_mass(ceiling);
+      all.back().later = later;
     }
   for (const CalibrateOptions::Both& both : options.both) {
     add_dbsc(both.theta);
@@ -98,9 +110,25 @@ std::vector<Way> ways(const CalibrateOptions& options, Bytes all_experts) {
   return all;
 }
 
+// The low share by theta, up to low, and the mass by ceiling, for each cache; not what changes both.
+std::vector<std::vector<std::size_t>> curves_of(const std::vector<World>& worlds) {
+  std::map<std::pair<bool, double>, std::vector<std::size_t>> curves;
+  for (std::size_t i = 0; i < worlds.size(); ++i) {
+    const CalibrationPoint& point = worlds[i].point;
+    const bool routed = point.ceiling > 0;
+    if (routed && point.precision != experts::PrecisionMode::kHigh) continue;
+    curves[{routed, point.cache}].push_back(i);
+  }
+  std::vector<std::vector<std::size_t>> all;
+  for (auto& [axis, curve] : curves) all.push_back(std::move(curve));
+  return all;
+}
+
 std::string grid_text(const CalibrateOptions& options) {
-  std::string text = fmt::format("theta {}; ceilings {}; caches {}; both", fmt::join(options.thetas, " "),
-                                 fmt::join(options.ceilings, " "), fmt::join(options.caches, " "));
+  std::string text =
+      fmt::format("theta {} and {}; ceilings {} and {}; caches {}; both", fmt::join(options.thetas, " "),
+                  fmt::join(options.more_thetas, " "), fmt::join(options.ceilings, " "),
+                  fmt::join(options.more_ceilings, " "), fmt::join(options.caches, " "));
   for (const CalibrateOptions::Both& both : options.both)
     text += fmt::format(" {}:{}", both.theta, both.ceiling);
   return text;
@@ -114,24 +142,26 @@ Calibration measure_calibration(const store::Checkpoint& checkpoint, const model
   check_models(checkpoint, model, reference, reference_model);
   check_windows(options.windows, tokens.size(), "give a longer text, or smaller windows");
   SLUICE_CHECK(!options.caches.empty());
-  Calibration result;
-  result.text = calibration_text(tokens, options.windows);
-
-  const auto of_store = [&](const EngineOptions& settings) {
-    return std::make_unique<Engine>(checkpoint, model, engine::resolve(settings, checkpoint, model),
-                                    kLogitRows);
-  };
+  const std::vector<World> settings = settings_of(options);
   EngineOptions exact_settings = options.engine, high_settings = options.engine;
+  exact_settings.positions = options.windows.window;
   exact_settings.precision = experts::PrecisionMode::kFull;
   exact_settings.activations.reset();
   exact_settings.cache = "lru";  // lru needs no measured costs
   high_settings.precision = experts::PrecisionMode::kHigh;
+  engine::make_room_for_worlds(settings.size(), options.windows.window, options.windows.prompt,
+                               high_settings);
   const auto of_reference = [&] {
     return std::make_unique<Engine>(reference, reference_model,
                                     engine::resolve(exact_settings, reference, reference_model), kLogitRows);
   };
+  const auto of_store = [&] {
+    return std::make_unique<Engine>(checkpoint, model, engine::resolve(high_settings, checkpoint, model),
+                                    kLogitRows);
+  };
 
   // Checked before hours are spent: both are the same model.
+  Calibration result;
   Json identity;
   Bytes all_experts = 0;
   std::uint64_t reference_identity = 0;
@@ -142,55 +172,58 @@ Calibration measure_calibration(const store::Checkpoint& checkpoint, const model
     identity["reference"] = identity_of(*engine).at("weights");
   }
   {
-    const auto engine = of_store(high_settings);
+    const auto engine = of_store();
     check_reference_identity(engine::model_identity(*engine), reference_identity, reference.path());
     result.activations = *engine->plan().activations;
     all_experts = engine->report().expert_memory_bytes() * model.experts.size();
     identity.update(identity_of(*engine));
   }
-  const std::vector<Way> all = ways(options, all_experts);
-  identity.update({{"task", "calibrate"},
-                   {"data", result.text.sha256},
+  std::vector<engine::WorldPlan> plans;
+  for (const World& one : settings)
+    plans.push_back({engine::resolve(one.options, checkpoint, model),
+                     static_cast<Bytes>(one.point.cache * static_cast<double>(all_experts))});
+  identity.update({{"task", "calibrate in worlds"},
+                   {"data", sha256_of(tokens)},
                    {"tokens", tokens.size()},
-                   {"ctx", result.text.window},
-                   {"prefill", result.text.prompt},
+                   {"ctx", options.windows.window},
+                   {"prefill", options.windows.prompt},
                    {"grid", grid_text(options)}});
   State state(options.state, std::move(identity));
+  const std::vector<std::vector<std::size_t>> curves = curves_of(settings);
+  std::vector<std::uint8_t> later;
+  for (const World& one : settings) later.push_back(one.later ? 1 : 0);
+  const GrownWindows grown = grow_windows({.text = tokens,
+                                           .windows = options.windows,
+                                           .plans = plans,
+                                           .curves = curves,
+                                           .later = later,
+                                           .exact = of_reference,
+                                           .of_worlds = of_store,
+                                           .hours = options.hours,
+                                           .on_progress = options.on_progress},
+                                          state);
 
-  constexpr std::size_t kExact = 0, kHigh = 1, kWays = 2;
-  const auto score = [&](std::size_t i) {
-    const bool steps = i >= kWays;
-    const auto engine =
-        i == kExact ? of_reference() : of_store(steps ? all[i - kWays].settings : high_settings);
-    return score_way(*engine, tokens, options.windows, steps, [&](std::size_t done) {
-      return !options.on_progress ||
-             options.on_progress(i * tokens.size() + done, (kWays + all.size()) * tokens.size());
-    });
-  };
-  const std::vector<ScoredWay> scored = finish<ScoredWay>(
-      state, kWays + all.size(),
-      [&](const Json& json, const std::string& name) {
-        return scored_way_from_json(json, name, result.text.windows);
-      },
-      score);
-
-  const auto point = [&](CalibrationPoint point, const ScoredWay& one, const ScoredWay& against) {
-    const LossDifference loss = difference(one.windows, against.windows);
-    point.bytes_per_token = one.bytes_per_token;
-    point.perplexity = perplexity(one.windows);
-    point.loss = loss.loss;
-    point.error = loss.error;
-    return point;
-  };
-  result.perplexity = perplexity(scored[kExact].windows);
-  result.high =
-      point({.precision = experts::PrecisionMode::kHigh, .cache = 1}, scored[kHigh], scored[kExact]);
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const ScoredWay& one = scored[kWays + i];
-    CalibrationPoint found = point(all[i].point, one, scored[kHigh]);
+  result.text = calibration_text(tokens, options.windows, grown.windows.size());
+  result.perplexity = perplexity(grown.exact);
+  const LossDifference high = grown.plain_loss();
+  result.high = {.precision = experts::PrecisionMode::kHigh,
+                 .cache = 1,
+                 .perplexity = grown.plain_perplexity(),
+                 .loss = high.loss,
+                 .error = high.error};
+  for (std::size_t i = 0; i < settings.size(); ++i) {
+    if (!grown.is_measured(i)) continue;
+    CalibrationPoint found = settings[i].point;
+    const LossDifference loss = grown.loss(i);
+    const GrownWindows::Means means = grown.means(i);
+    found.loss = loss.loss;
+    found.error = loss.error;
+    found.windows = means.windows;
+    found.perplexity = grown.perplexity(i);
+    found.bytes_per_token = means.bytes_per_token;
     const bool routed = found.ceiling > 0, rounded = found.precision != experts::PrecisionMode::kHigh;
-    found.amount = routed ? one.mass : one.low;
-    if (routed && rounded) found.low = one.low;
+    found.amount = routed ? means.mass : means.low;
+    if (routed && rounded) found.low = means.low;
     (!routed ? result.precision : rounded ? result.both : result.routing).push_back(found);
   }
   return result;

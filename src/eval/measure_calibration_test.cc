@@ -19,6 +19,7 @@
 #include "engine/run_report.h"
 #include "engine/watch/statistics.h"
 #include "eval/bundled_fixture.h"
+#include "eval/growing_windows.h"
 #include "experts/layer_decider.h"
 #include "experts/routing/miss_constraint.h"
 #include "model/architecture.h"
@@ -117,6 +118,7 @@ class Contract : public ::testing::Test {
     calibrate.windows = kWindows;
     calibrate.thetas = {.3};
     calibrate.ceilings = {.01, .08};
+    calibrate.more_thetas = calibrate.more_ceilings = {};
     calibrate.caches = {.25};
     calibrate.both = {{.3, .08}};
     calibration_ = std::make_unique<Calibration>(
@@ -263,40 +265,115 @@ TEST_F(Contract, StopsWhenAsked) {
               HasSubstr("interrupted"));
 }
 
-TEST_F(Contract, GoesOnWhereItWasInterrupted) {
-  constexpr std::size_t kTokens = 256;
-  CalibrateOptions options{.engine = engine_options(), .windows = kWindows};
-  options.thetas = {.3};
-  options.ceilings = {.01};
-  options.caches = {.25};
-  options.both = {};
-  const auto measure = [&](const Opened& store, std::size_t begin) {
-    return to_json(measure_calibration(*store.checkpoint, store.model, *exact_->checkpoint, exact_->model,
-                                       std::span(tokens_).subspan(begin, kTokens), options));
-  };
-  const Json at_once = measure(*sliced_, 0);
+class Growing : public Contract {
+ protected:
+  // A grid of three points on four windows.
+  static CalibrateOptions options() {
+    CalibrateOptions options{.engine = engine_options(), .windows = kWindows};
+    options.thetas = {.3};
+    options.ceilings = {.01};
+    options.more_thetas = options.more_ceilings = {};
+    options.caches = {.25};
+    options.both = {};
+    return options;
+  }
+  static Json measure(const CalibrateOptions& options, std::size_t begin = 0) {
+    return to_json(measure_calibration(*sliced_->checkpoint, sliced_->model, *exact_->checkpoint,
+                                       exact_->model, std::span(tokens_).subspan(begin, kTokens), options));
+  }
+  static constexpr std::size_t kTokens = 512;
+};
 
-  options.state = *scratch_ / "calibrate.state";
-  const std::size_t finished = 3;  // of five: exact, high, theta, low, mass
-  options.on_progress = [&](std::size_t done, std::size_t) { return done < finished * kTokens + 50; };
-  EXPECT_THAT(error_of([&] { measure(*sliced_, 0); }), HasSubstr("interrupted"));
+TEST_F(Growing, GoesOnWhereItWasInterrupted) {
+  const Json at_once = measure(options());
+  CalibrateOptions kept = options();
+  kept.state = *scratch_ / "calibrate.state";
+  const std::size_t finished = 3;  // of four windows
+  kept.on_progress = [&](std::size_t done, std::size_t) { return done < finished * kWindows.window + 50; };
+  EXPECT_THAT(error_of([&] { measure(kept); }), HasSubstr("interrupted"));
   std::size_t first = 0, last = 0;
-  options.on_progress = [&](std::size_t done, std::size_t all) {
+  kept.on_progress = [&](std::size_t done, std::size_t all) {
     if (last == 0) first = done;
     last = done;
-    EXPECT_EQ(all, 5 * kTokens);
+    EXPECT_EQ(all, kTokens);
     return true;
   };
-  EXPECT_EQ(measure(*sliced_, 0), at_once);
-  EXPECT_EQ(first / kTokens, finished);
-  EXPECT_EQ(last, 5 * kTokens);
+  EXPECT_EQ(measure(kept), at_once);
+  EXPECT_EQ(first / kWindows.window, finished);
+  EXPECT_EQ(last, kTokens);
   last = 0;
-  EXPECT_EQ(measure(*sliced_, 0), at_once);  // everything is in the state
+  EXPECT_EQ(measure(kept), at_once);  // everything is in the state
   EXPECT_EQ(last, 0u);
   // A state of any other evaluation.
-  EXPECT_THAT(error_of([&] { measure(*sliced_, 1); }), HasSubstr("data"));
-  options.both = {{.3, .01}};
-  EXPECT_THAT(error_of([&] { measure(*sliced_, 0); }), HasSubstr("grid"));
+  EXPECT_THAT(error_of([&] { measure(kept, 1); }), HasSubstr("data"));
+  kept.both = {{.3, .01}};
+  EXPECT_THAT(error_of([&] { measure(kept); }), HasSubstr("grid"));
+}
+
+TEST_F(Growing, EndsWithItsTime) {
+  CalibrateOptions late = options();
+  late.hours = 0;
+  EXPECT_THAT(error_of([&] { measure(late); }), HasSubstr("the time is too short"));
+  late.state = *scratch_ / "late.state";
+  late.hours.reset();
+  late.on_progress = [&](std::size_t done, std::size_t) { return done < 3 * kWindows.window + 50; };
+  EXPECT_THAT(error_of([&] { measure(late); }), HasSubstr("interrupted"));
+  // What the state has takes no time: three windows, though the exact model has computed four.
+  late.hours = 0;
+  const Json three = measure(late);
+  EXPECT_EQ(three.at("text").at("windows"), 3);
+  EXPECT_EQ(three.at("text").at("tokens"), 3 * kWindows.window);
+  EXPECT_EQ(three.at("precision").at(0).at("windows"), 3);
+  late.hours = 1;
+  late.on_progress = {};
+  EXPECT_EQ(measure(late), measure(options()));
+}
+
+// What loses much is soon known to a tenth; the text goes on for what is not.
+TEST_F(Growing, ComputesNoFurtherWhatIsKnown) {
+  CalibrateOptions grown = options();
+  grown.windows = {.window = 32, .prompt = 8};
+  grown.engine = testing::options_for(grown.windows);
+  grown.ceilings = {};
+  const Calibration calibration =
+      measure_calibration(*sliced_->checkpoint, sliced_->model, *exact_->checkpoint, exact_->model,
+                          std::span(tokens_).first(5120), grown);
+  const CalibrationPoint &theta = calibration.precision.at(0), &low = calibration.precision.at(1);
+  EXPECT_EQ(calibration.text.windows, 160u);
+  EXPECT_EQ(theta.windows, 160u);
+  EXPECT_EQ(low.windows, 135u);  // the first look at 3000 scored tokens
+  EXPECT_FALSE(is_known({theta.loss, theta.error}));
+  EXPECT_TRUE(is_known({low.loss, low.error}));
+}
+
+// Between .2 and low the loss grows by more than a line could be trusted with; below .2 hardly.
+TEST_F(Growing, BeginsWhatTheCurveNeeds) {
+  CalibrateOptions grown = options();
+  grown.thetas = {.2};
+  grown.more_thetas = {.1, .5};
+  grown.ceilings = {};
+  const Calibration calibration =
+      measure_calibration(*sliced_->checkpoint, sliced_->model, *exact_->checkpoint, exact_->model,
+                          std::span(tokens_).first(8 * kWindows.window), grown);
+  ASSERT_EQ(calibration.precision.size(), 3u);
+  EXPECT_EQ(calibration.precision[0].theta, .2);
+  EXPECT_EQ(calibration.precision[0].windows, 8u);
+  EXPECT_EQ(calibration.precision[1].theta, .5);
+  EXPECT_EQ(calibration.precision[1].windows, 4u);  // from the first look on
+  EXPECT_EQ(calibration.precision[2].precision, PrecisionMode::kLow);
+}
+
+TEST(GrowingWindows, LookAgainAfterHalfAsManyMore) {
+  EXPECT_EQ(next_look(0), 4u);
+  EXPECT_EQ(next_look(8), 12u);
+  EXPECT_EQ(next_look(90), 135u);
+}
+
+TEST(GrowingWindows, KnowALossToATenth) {
+  EXPECT_TRUE(is_known({.loss = .5, .error = .049}));
+  EXPECT_FALSE(is_known({.loss = .5, .error = .051}));
+  EXPECT_TRUE(is_known({.loss = -.01, .error = .002}));  // noise
+  EXPECT_FALSE(is_known({.loss = .01, .error = .0021}));
 }
 
 }  // namespace

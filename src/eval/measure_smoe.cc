@@ -10,8 +10,8 @@
 #include "engine/engine.h"
 #include "engine/plan/engine_plan.h"
 #include "engine/run_report.h"
+#include "eval/growing_windows.h"
 #include "eval/identity.h"
-#include "eval/scored_way.h"
 #include "eval/state.h"
 #include "model/architecture.h"
 #include "store/checkpoint.h"
@@ -36,15 +36,10 @@ void check_takes_smoe(const store::Checkpoint& checkpoint, const model::Model& m
                  model.config.model_type);
 }
 
-engine::EngineOptions smoe_settings(const MeasureSmoeOptions& options, const engine::SmoePoint& point,
-                                    Bytes all_experts) {
+engine::EngineOptions smoe_settings(const MeasureSmoeOptions& options) {
   engine::EngineOptions settings = options.engine;
-  settings.router = "smoe";
-  settings.smoe.alpha = point.alpha;
   settings.cache = "lru";      // needs no measured costs
   settings.prefetch = "none";  // bytes are counted as they are demanded
-  settings.less_cache_will_do = true;
-  settings.cache_bytes = static_cast<Bytes>(point.cache * static_cast<double>(all_experts));
   return settings;
 }
 
@@ -60,55 +55,59 @@ engine::SmoeCalibration measure_smoe(const store::Checkpoint& checkpoint, const 
   check_takes_smoe(checkpoint, model);
   check_windows(options.windows, tokens.size(), "give a longer text, or smaller windows");
   SLUICE_CHECK(!options.caches.empty() && !options.alphas.empty() && options.alphas.front() == 0);
-  engine::SmoeCalibration result{.text = calibration_text(tokens, options.windows)};
+  engine::SmoeCalibration result;
   for (const double cache : options.caches)
     for (const double alpha : options.alphas) result.points.push_back({.alpha = alpha, .cache = cache});
 
-  Json identity;
-  Bytes all_experts = 0;
-  const auto engine_for = [&](const engine::SmoePoint& point) {
-    const engine::EngineOptions settings = smoe_settings(options, point, all_experts);
+  engine::EngineOptions settings = smoe_settings(options);
+  engine::make_room_for_worlds(result.points.size(), options.windows.window, options.windows.prompt,
+                               settings);
+  const auto make_engine = [&] {
     return std::make_unique<engine::Engine>(checkpoint, model, engine::resolve(settings, checkpoint, model),
                                             kSmoeLogitRows);
   };
+  Json identity;
+  Bytes all_experts = 0;
   {
-    engine::EngineOptions settings = options.engine;
-    settings.router = "smoe";
-    settings.cache = "lru";
-    const engine::Engine engine(checkpoint, model, engine::resolve(settings, checkpoint, model),
-                                kSmoeLogitRows);
-    all_experts = engine.report().expert_memory_bytes() * model.experts.size();
-    identity = identity_of(engine);
+    const auto engine = make_engine();
+    all_experts = engine->report().expert_memory_bytes() * model.experts.size();
+    identity = identity_of(*engine);
   }
-  identity.update({{"task", "calibrate smoe"},
-                   {"data", result.text.sha256},
+  std::vector<engine::WorldPlan> plans;
+  for (const engine::SmoePoint& point : result.points) {
+    engine::EngineOptions world = smoe_settings(options);
+    world.router = "smoe";
+    world.smoe.alpha = point.alpha;
+    plans.push_back({engine::resolve(world, checkpoint, model),
+                     static_cast<Bytes>(point.cache * static_cast<double>(all_experts))});
+  }
+  identity.update({{"task", "calibrate smoe in worlds"},
+                   {"data", sha256_of(tokens)},
                    {"tokens", tokens.size()},
-                   {"ctx", result.text.window},
-                   {"prefill", result.text.prompt},
+                   {"ctx", options.windows.window},
+                   {"prefill", options.windows.prompt},
                    {"grid", smoe_grid_text(options)}});
   State state(options.state, std::move(identity));
-  const std::vector<ScoredWay> scored = finish<ScoredWay>(
-      state, result.points.size(),
-      [&](const Json& json, const std::string& name) {
-        return scored_way_from_json(json, name, result.text.windows);
-      },
-      [&](std::size_t i) {
-        return score_way(*engine_for(result.points[i]), tokens, options.windows, true, [&](std::size_t done) {
-          return !options.on_progress ||
-                 options.on_progress(i * tokens.size() + done, result.points.size() * tokens.size());
-        });
-      });
+  const GrownWindows grown = grow_windows({.text = tokens,
+                                           .windows = options.windows,
+                                           .plans = plans,
+                                           .of_worlds = make_engine,
+                                           .hours = options.hours,
+                                           .on_progress = options.on_progress},
+                                          state);
 
-  const ScoredWay& exact = scored.front();  // alpha 0
-  result.perplexity = perplexity(exact.windows);
-  for (std::size_t i = 0; i < scored.size(); ++i) {
+  result.text = calibration_text(tokens, options.windows, grown.windows.size());
+  result.perplexity = grown.plain_perplexity();
+  for (std::size_t i = 0; i < result.points.size(); ++i) {
     engine::SmoePoint& point = result.points[i];
-    const LossDifference loss = difference(scored[i].windows, exact.windows);
-    point.amount = scored[i].mass;
-    point.perplexity = perplexity(scored[i].windows);
+    const LossDifference loss = grown.loss(i);
+    const GrownWindows::Means means = grown.means(i);
+    point.amount = means.mass;
+    point.perplexity = grown.perplexity(i);
     point.loss = loss.loss;
     point.error = loss.error;
-    point.bytes_per_token = scored[i].bytes_per_token;
+    point.windows = means.windows;
+    point.bytes_per_token = means.bytes_per_token;
   }
   return result;
 }

@@ -155,18 +155,18 @@ TEST_F(SmoeLoss, GoesOnWhereItWasInterrupted) {
   };
   const Json at_once = measure(0);
   options.state = directory.file("smoe.state");
-  options.on_progress = [&](std::size_t done, std::size_t) { return done < kFew + 50; };
+  options.on_progress = [&](std::size_t done, std::size_t) { return done < kWindows.window + 50; };
   EXPECT_THAT(error_of([&] { measure(0); }), HasSubstr("interrupted"));
   std::size_t first = 0, last = 0;
   options.on_progress = [&](std::size_t done, std::size_t all) {
     if (last == 0) first = done;
     last = done;
-    EXPECT_EQ(all, 2 * kFew);
+    EXPECT_EQ(all, kFew);
     return true;
   };
   EXPECT_EQ(measure(0), at_once);
-  EXPECT_EQ(first / kFew, 1u);
-  EXPECT_EQ(last, 2 * kFew);
+  EXPECT_EQ(first / kWindows.window, 1u);
+  EXPECT_EQ(last, kFew);
   EXPECT_THAT(error_of([&] { measure(1); }), HasSubstr("data"));
   options.alphas = {0, .3};
   EXPECT_THAT(error_of([&] { measure(0); }), HasSubstr("grid"));

@@ -89,7 +89,10 @@ void print_tables(const engine::Calibration& calibration) {
                   engine::activations_name(calibration.activations), calibration.perplexity));
   print_output("\n{}", points_table(calibration, columns));
   if (!calibration.both.empty()) print_output("\n{}", sums_table(calibration, columns));
-  warn_of_few_tokens(calibration.text.scored);
+  std::vector<eval::LossDifference> losses = {{calibration.high.loss, calibration.high.error}};
+  for (const auto* points : {&calibration.precision, &calibration.routing, &calibration.both})
+    for (const engine::CalibrationPoint& point : *points) losses.push_back({point.loss, point.error});
+  print_what_is_known(losses, calibration.text.scored);
 }
 
 [[noreturn]] void refuse(Setting setting, const char* why, const std::string& expected,
@@ -190,7 +193,8 @@ void add_calibrate(Command& app) {
       ->required();
   command
       ->add_option(Setting::kTokens, &options->tokens,
-                   fmt::format("Most tokens of the text that are used; default: {}, with {} {}",
+                   fmt::format("Most tokens of the text that are used, as far as they are needed; default: "
+                               "{}, with {} {}",
                                kCalibrationTokens, flag(Setting::kResidual), kResidualTokens))
       ->check(whole_number(Setting::kTokens, 2, std::uint64_t{1} << 31));
   command->add_option(Setting::kCtx, &options->window, "Tokens of a window")
@@ -214,8 +218,9 @@ void add_calibrate(Command& app) {
        .quiet = "No progress on standard error"});
   add_activations_flag(*command, flags.slices);
   command->footer(
-      "The text should be like those that will be written. It is computed some twenty-five times for a store "
-      "in slices, else ten times, token by token: --state keeps each of them.\n"
+      "The text should be like those that will be written. All that is measured is computed at once, token "
+      "by "
+      "token, in windows of the text, until the errors are small enough; --state keeps each window.\n"
       "Examples:\n"
       "  sluice calibrate fable.sluice --reference models/fable-moe-18m -f models/fable-moe-18m/eval.txt\n"
       "  sluice calibrate exact.sluice -f models/fable-moe-18m/eval.txt\n"

@@ -42,7 +42,10 @@ void print_smoe_table(const engine::SmoeCalibration& calibration) {
                   "% of perplexity were lost",
                   flag(Setting::kRouter), calibration.largest_alpha(std::log1p(engine::kUsualSmoeLoss)),
                   100 * engine::kUsualSmoeLoss));
-  warn_of_few_tokens(calibration.text.scored);
+  std::vector<eval::LossDifference> losses;
+  for (const engine::SmoePoint& point : calibration.points)
+    if (point.alpha > 0) losses.push_back({point.loss, point.error});
+  print_what_is_known(losses, calibration.text.scored);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -46,9 +47,9 @@ using OnCalibrated = std::function<bool(std::size_t done, std::size_t all)>;
 void calibrate_with_progress(const CalibrationRequest& request, const EngineFlags& flags,
                              const std::function<void(const OnCalibrated&)>& measure);
 
-// With fewer tokens, contracts on held-out text came out a fifth above their limits
-// (docs/quality-contract.md); prints so.
-void warn_of_few_tokens(std::uint64_t scored);
-inline constexpr std::int64_t kCalibrationTokens = 8192;
+// Prints which of these losses are known well enough, and what would tell more; and that contracts on
+// held-out text came out a fifth above their limits with few tokens (docs/quality-contract.md).
+void print_what_is_known(std::span<const eval::LossDifference> losses, std::uint64_t scored);
+inline constexpr std::int64_t kCalibrationTokens = 16384;
 
 }  // namespace sluice::app

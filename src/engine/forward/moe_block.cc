@@ -41,6 +41,9 @@ void MoeBlock::begin_step(const Step& step) {
   kind_ = step.kind();
   describe_spans(step, spans_);
   decider_->begin_step(spans_);
+  worlds_ = step.worlds;
+  SLUICE_CHECK(worlds_ == nullptr || device_ == nullptr, "worlds have the host's memory alone");
+  if (worlds_ != nullptr) worlds_->begin_step(spans_);
   input_prediction_.forget();
   step_watch_.lap();
   needed_before_ = statistics_.decode.bytes_read + store_.prefetch_counters().used_bytes;
@@ -52,6 +55,7 @@ void MoeBlock::resume_step(const Step& step) {
   kind_ = step.kind();
   describe_spans(step, spans_);
   decider_->resume_step(spans_);
+  worlds_ = step.worlds;
   input_prediction_.forget();
 }
 
@@ -67,6 +71,7 @@ void MoeBlock::end_step() {
   decider_->end_step({.seconds = step_watch_.lap(),
                       .needed = statistics_.decode.bytes_read + ahead.used_bytes - needed_before_,
                       .wasted = ahead.wasted_bytes - wasted_before_});
+  if (worlds_ != nullptr) worlds_->end_step();
 }
 
 void MoeBlock::run(std::size_t layer, Role norm, const Step& step, const Workspace& w) {
@@ -95,7 +100,7 @@ void MoeBlock::run(std::size_t layer, Role norm, const Step& step, const Workspa
     shared_experts(layer, tokens, w);  // while copies of experts are under way
   }
   start_device(layer, norm, step, w);
-  if (tokens == 1)
+  if (tokens == 1 && worlds_ == nullptr)
     start_with_what_is_here(layer, w);
   else if (ops_.on_host())
     shared_experts(layer, tokens, w);
@@ -120,14 +125,17 @@ const experts::LayerDecision& MoeBlock::decide(std::size_t layer, const Step& st
                               {kernels::host_floats(w.normed), step.tokens.size() * config_.hidden});
   const experts::ScoresView scores = scores_.of_layer(layer, step, w);
   moe_watch_.lap();
-  const experts::Routing& routing = decider_->route(scores);
+  const experts::Routing* const own = worlds_ != nullptr ? &worlds_->decide(scores) : nullptr;
+  const bool is_theirs = own != nullptr && kind_ == StepKind::kDecode;
+  const experts::Routing& routing =
+      is_theirs ? decider_->follow(scores, own->choices, own->begin) : decider_->route(scores);
   if (observer_ != nullptr) observer_->on_routing(scores, routing);
   Stopwatch deciding;
   const experts::LayerDecision& decision = decider_->decide();
   counts().policy_s += deciding.lap();
   if (!decision.is_low.empty()) statistics_.low_tokens += scores.tokens;
   statistics_.low_share += decision.low_share;
-  rows_.group(routing, {decision.experts, decision.tokens}, scores.experts);
+  rows_.group(routing, {decision.experts, decision.tokens}, scores.experts, is_theirs ? own : nullptr);
   decision_ = &decision;
   computed_.assign(decision.experts.size(), 0);
   assignment_ = decision.assignment.unit;

@@ -22,6 +22,7 @@
 #include "engine/watch/statistics.h"
 #include "experts/layer_decider.h"
 #include "experts/prefetch/prediction_check.h"
+#include "experts/worlds.h"
 #include "fetch/memory/expert_store.h"
 #include "fetch/timeline.h"
 #include "kernels/context.h"
@@ -101,8 +102,11 @@ class MoeBlock final : public SparseBlock {
                      const kernels::ArrangedInputs& inputs, const Workspace& w) const;
   // A row of the biases of the running layer's experts; empty if the architecture has none.
   std::span<const float> bias_of(model::Role role, std::size_t expert) const;
-  // Inputs of the expert's tokens, gathered unless all tokens chose it.
-  kernels::ArrangedInputs gather(experts::ExpertId id, std::size_t tokens, const Workspace& w) const;
+  // Inputs of these tokens, ascending, gathered unless they are all tokens.
+  kernels::ArrangedInputs gather(std::span<const std::uint32_t> token_of_row, std::size_t tokens,
+                                 const Workspace& w) const;
+  // The host computes those of the expert's rows that have its pinned view, or those that are low beside it.
+  void compute_rows(const fetch::ExpertStore::Pin& pin, bool low, std::size_t tokens, const Workspace& w);
   void compute_expert(fetch::ExpertStore::Pin pin, std::size_t tokens, const Workspace& w);
   // Calls compute() for these experts, and perhaps for the shared ones. Error(kCorrupt) names the place of a
   // damaged one.
@@ -169,7 +173,8 @@ class MoeBlock final : public SparseBlock {
   std::vector<kernels::op::WeightedRow> sums_;   // what is summed, ascending by expert for each token …
   std::vector<kernels::op::WeightedRow> known_;  // … and those of it that are known before all is computed
   std::vector<std::uint8_t> computed_;           // by slot of rows_: the host has computed it
-  std::vector<experts::SequenceSpan> spans_;     // of the running step
+  std::vector<experts::SequenceSpan> spans_;     // of the running step …
+  experts::Worlds* worlds_ = nullptr;            // … and whose it is
   std::span<const experts::Unit> assignment_;    // by slot of rows_; empty: all on the host
   std::vector<ExpertWork> works_;                // that are computed together
   std::vector<fetch::ExpertStore::Pin> pins_;    // of experts that need no read

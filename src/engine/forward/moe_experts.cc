@@ -167,7 +167,7 @@ void MoeBlock::compute_on_device(experts::ExpertId id, std::optional<fetch::Expe
                                  std::size_t tokens, const Workspace& w) {
   const auto begin = now();
   const fetch::ExpertView view = pin ? pin->view() : fetch::ExpertView{};
-  const ArrangedInputs inputs = device_->gathers() ? ArrangedInputs{} : gather(id, tokens, w);
+  const ArrangedInputs inputs = device_->gathers() ? ArrangedInputs{} : gather(rows_.tokens(id), tokens, w);
   ExpertWork work = work_of(id, pin ? &*pin : nullptr, inputs, w);
   if (pin) work.view = &view;  // the pin moves
   device_->compute(work, std::move(pin), w.host);
@@ -192,8 +192,8 @@ void MoeBlock::compute_the_rest(std::size_t tokens, const Workspace& w) {
   }
 }
 
-ArrangedInputs MoeBlock::gather(experts::ExpertId id, std::size_t tokens, const Workspace& w) const {
-  const std::span<const std::uint32_t> token_of_row = rows_.tokens(id);
+ArrangedInputs MoeBlock::gather(std::span<const std::uint32_t> token_of_row, std::size_t tokens,
+                                const Workspace& w) const {
   ArrangedInputs inputs = w.host.inputs();
   if (token_of_row.size() == tokens) return inputs;  // all tokens in order need no copy
   input_forms_.each([&](codec::InputForm form) {
@@ -207,6 +207,26 @@ ArrangedInputs MoeBlock::gather(experts::ExpertId id, std::size_t tokens, const 
   return inputs;
 }
 
+void MoeBlock::compute_rows(const fetch::ExpertStore::Pin& pin, bool low, std::size_t tokens,
+                            const Workspace& w) {
+  const std::span<const std::uint32_t> all = rows_.tokens(pin.id());
+  const std::size_t high = all.size() - rows_.low_rows(pin.id());
+  const std::span<const std::uint32_t> token_of_row = low ? all.subspan(high) : all.first(high);
+  if (token_of_row.empty()) return;
+  ExpertWork work = work_of(pin.id(), &pin, gather(token_of_row, tokens, w), w);
+  work.rows = token_of_row.size();
+  work.tokens = token_of_row;
+  fetch::ExpertView low_view = pin.view();
+  if (low) {
+    work.out += high * config_.hidden;
+    work.first_row += high;
+    for (codec::MatrixRef* const matrix : {&low_view.gate, &low_view.up, &low_view.down})
+      matrix->view = codec::SliceView::kLow;
+    work.view = &low_view;
+  }
+  compute_pinned({&pin, 1}, [&] { host_.compute(work, w.host); });
+}
+
 void MoeBlock::compute_expert(fetch::ExpertStore::Pin pin, std::size_t tokens, const Workspace& w) {
   const experts::ExpertId id = pin.id();
   if (!rows_.has(id)) return;  // fetched, but no token chose it
@@ -214,9 +234,9 @@ void MoeBlock::compute_expert(fetch::ExpertStore::Pin pin, std::size_t tokens, c
     if (std::ranges::find(given_, id) != given_.end()) return device_->take(std::move(pin));
     return compute_on_device(id, std::move(pin), tokens, w);
   }
-  const ArrangedInputs inputs = gather(id, tokens, w);
   const auto begin = now();
-  compute_pinned({&pin, 1}, [&] { host_.compute(work_of(id, &pin, inputs, w), w.host); });
+  compute_rows(pin, false, tokens, w);
+  compute_rows(pin, true, tokens, w);
   computed_[rows_.slot(id)] = 1;
   record(id, begin);
 }

@@ -28,6 +28,7 @@ Json to_json(const CalibrationPoint& point) {
   if (point.precision == experts::PrecisionMode::kDbsc) json["theta"] = point.theta;
   if (point.ceiling > 0) json["ceiling"] = point.ceiling;
   if (point.low > 0) json["low_share"] = point.low;
+  if (point.windows > 0) json["windows"] = point.windows;
   return json;
 }
 
@@ -46,6 +47,8 @@ CalibrationPoint point_of(const JsonObject& object) {
   point.loss = object.real("loss", -kMostLoss, kMostLoss);
   point.error = object.real("error", 0, kMostLoss);
   point.bytes_per_token = object.real("bytes_per_token", 0, 1e18);
+  if (object.find("windows") != nullptr)
+    point.windows = static_cast<std::uint64_t>(object.integer("windows", 2, std::int64_t{1} << 40));
   return point;
 }
 

@@ -2,6 +2,7 @@
 // text; and the options that follow when a user states the acceptable loss. Ours; docs/quality-contract.md.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@ struct CalibrationPoint {
   double perplexity = 0;
   double loss = 0, error = 0;  // against high precision; `high` itself against the reference
   double bytes_per_token = 0;  // expert bytes read per token of a decode step
+  std::uint64_t windows = 0;   // of the text with which the point was measured; 0: all of them
 };
 
 struct Calibration {

@@ -16,23 +16,28 @@ constexpr int kSmoeVersion = 1;
 constexpr double kMostSmoe = 1e9;  // alphas, nats, perplexities
 
 Json to_json(const SmoePoint& point) {
-  return {{"alpha", point.alpha},
-          {"cache", point.cache},
-          {"amount", point.amount},
-          {"perplexity", point.perplexity},
-          {"loss", point.loss},
-          {"error", point.error},
-          {"bytes_per_token", point.bytes_per_token}};
+  Json json = {{"alpha", point.alpha},
+               {"cache", point.cache},
+               {"amount", point.amount},
+               {"perplexity", point.perplexity},
+               {"loss", point.loss},
+               {"error", point.error},
+               {"bytes_per_token", point.bytes_per_token}};
+  if (point.windows > 0) json["windows"] = point.windows;
+  return json;
 }
 
 SmoePoint smoe_point_of(const JsonObject& object) {
-  return {.alpha = object.real("alpha", 0, kMostSmoe),
-          .cache = object.real("cache", 0, 1),
-          .amount = object.real("amount", 0, 1),
-          .perplexity = object.real("perplexity", 1, kMostSmoe),
-          .loss = object.real("loss", -kMostSmoe, kMostSmoe),
-          .error = object.real("error", 0, kMostSmoe),
-          .bytes_per_token = object.real("bytes_per_token", 0, 1e18)};
+  SmoePoint point = {.alpha = object.real("alpha", 0, kMostSmoe),
+                     .cache = object.real("cache", 0, 1),
+                     .amount = object.real("amount", 0, 1),
+                     .perplexity = object.real("perplexity", 1, kMostSmoe),
+                     .loss = object.real("loss", -kMostSmoe, kMostSmoe),
+                     .error = object.real("error", 0, kMostSmoe),
+                     .bytes_per_token = object.real("bytes_per_token", 0, 1e18)};
+  if (object.find("windows") != nullptr)
+    point.windows = static_cast<std::uint64_t>(object.integer("windows", 2, std::int64_t{1} << 40));
+  return point;
 }
 
 // Adds `errors` standard errors to each loss.

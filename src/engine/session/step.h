@@ -11,6 +11,9 @@
 #include "experts/core/sequence_span.h"
 #include "tokenizer/text/token_id.h"
 
+namespace sluice::experts {
+class Worlds;  // experts/worlds.h
+}
 namespace sluice::model {
 struct ModelConfig;  // model/config.h
 }
@@ -42,6 +45,9 @@ struct Step {
   // tokens.
   std::optional<std::size_t> encoder_begin = std::nullopt;
   EventAccount* account = nullptr;  // is told what the step's experts cost; null: nobody is
+  // Decide which experts compute decoded tokens, and are told of prompts; null: the engine's own policies
+  // decide. Its spans are as these take them. REQUIRES: no device, and experts that are computed high.
+  experts::Worlds* worlds = nullptr;
 
   StepKind kind() const;  // experts::step_kind
   std::size_t position(const SequenceSpan& span) const;
