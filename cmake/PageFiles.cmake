@@ -1,5 +1,5 @@
-# Makes the files of src/serve/page a part of the library sluice_serve: each is compressed, and its bytes are taken
-# into the program by .incbin. page_files() (src/serve/page/page_files.h) lists them.
+# Makes the files of src/serve/page a part of the library sluice_serve: its bytes, as they are and compressed, are
+# taken into the program by .incbin. page_files() (src/serve/page/page_files.h) lists them.
 function(sluice_embed_page target)
   set(folder ${PROJECT_SOURCE_DIR}/src/serve/page)
   set(out ${CMAKE_BINARY_DIR}/page)
@@ -19,8 +19,10 @@ function(sluice_embed_page target)
       DEPENDS ${file} VERBATIM)
     list(APPEND packed ${out}/${name}.gz)
     string(APPEND bytes "    \".global ${symbol}, ${symbol}_end\\n${symbol}:\\n.incbin \\\"${out}/${name}.gz\\\"\\n${symbol}_end:\\n\"\n")
-    string(APPEND declarations "extern const char ${symbol}[], ${symbol}_end[];\n")
-    string(APPEND rows "      {\"${name}\", {${symbol}, static_cast<std::size_t>(${symbol}_end - ${symbol})}},\n")
+    string(APPEND bytes "    \".global ${symbol}_plain, ${symbol}_plain_end\\n${symbol}_plain:\\n.incbin \\\"${file}\\\"\\n${symbol}_plain_end:\\n\"\n")
+    string(APPEND declarations "extern const char ${symbol}[], ${symbol}_end[], ${symbol}_plain[], ${symbol}_plain_end[];\n")
+    string(APPEND rows "      {\"${name}\", {${symbol}, static_cast<std::size_t>(${symbol}_end - ${symbol})},\n")
+    string(APPEND rows "       {${symbol}_plain, static_cast<std::size_t>(${symbol}_plain_end - ${symbol}_plain)}},\n")
   endforeach()
   if(files)
     set(section "asm(\".pushsection .rodata\\n\"\n${bytes}    \".popsection\\n\");\nextern \"C\" {\n${declarations}}\n")
@@ -38,7 +40,7 @@ ${section}
 std::span<const sluice::serve::PageFile> sluice::serve::page_files() {
 ${body}}
 ")
-  set_source_files_properties(${out}/page_files.cc PROPERTIES OBJECT_DEPENDS "${packed}"
+  set_source_files_properties(${out}/page_files.cc PROPERTIES OBJECT_DEPENDS "${packed};${files}"
                                                               SKIP_UNITY_BUILD_INCLUSION ON)
   target_sources(${target} PRIVATE ${out}/page_files.cc)
 endfunction()

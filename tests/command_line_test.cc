@@ -313,6 +313,12 @@ TEST(CommandLine, CompareSaysWhatItDoesInsteadOfSampling) {
             "compared; leave it out");
 }
 
+TEST(CommandLine, TemplatesNameTheFamilyOfTheirAnswers) {
+  const std::string caps = "template " + kModel + " --chat-template chatml --caps";
+  EXPECT_NE(sluice(caps).out.find("\ncalls are written  as hermes does\n"), std::string::npos);
+  EXPECT_NE(sluice(caps + " --json").out.find(R"("family":"hermes")"), std::string::npos);
+}
+
 // In this order, since later commands take what earlier ones make.
 TEST(CommandLine, ReportsFitTheTerminal) {
   const ::sluice::testing::ScratchDirectory directory;

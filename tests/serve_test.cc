@@ -187,6 +187,42 @@ TEST(Serve, OthersAreNotServedWithoutAKey) {
   EXPECT_THAT(outcome.err, HasSubstr("--api-key"));
 }
 
+// What no request may ask for is no default either.
+TEST(Serve, SamplingOfTheCommandLineHasTheLimitsOfRequests) {
+  for (const auto& [flag, value] :
+       std::vector<std::pair<std::string, std::string>>{{"--temp", "2.1"},
+                                                        {"--temp", "-0.1"},
+                                                        {"--top-p", "0"},
+                                                        {"--min-p", "1.5"},
+                                                        {"--repeat-penalty", "11"}}) {
+    const Outcome outcome =
+        program::run("serve '" + kModel + "' --memory 64MiB --port 0 " + flag + " " + value);
+    EXPECT_EQ(outcome.code, 2) << flag;
+    EXPECT_THAT(outcome.err, HasSubstr(flag + ": value out of range")) << flag;
+  }
+}
+
+TEST(Serve, WritesLinesOfJson) {
+  Running running({"serve", kModel, "--port", "0", "--memory", "64MiB", "--temp", "2", "--json"});
+  std::string said;
+  for (std::string part = "?"; !part.empty() && said.find("\"ready\"") == said.npos; said += part)
+    part = running.read();
+  const Json ready = parse_json(said.substr(0, said.find('\n')).substr(said.find('{')), "line");
+  EXPECT_EQ(ready["model"], Json("fable-moe-18m"));
+  EXPECT_EQ(ready["budget"], Json(64 << 20));
+  EXPECT_EQ(ready["chat"], Json(false));
+  const std::string url = ready["ready"].get<std::string>();
+  const auto port = static_cast<std::uint16_t>(std::atoi(url.substr(url.rfind(':') + 1).c_str()));
+  EXPECT_EQ(json_of(ask(port, "GET", "/props"))["default_generation_settings"]["params"]["temperature"]
+                .get<double>(),
+            2);
+  EXPECT_EQ(json_of(ask(port, "GET", "/tokenizer_info"))["tokenizer_class"].get<std::string>(),
+            "Qwen2Tokenizer");
+  for (std::string part = "?"; !part.empty() && said.find("/tokenizer_info") == said.npos; said += part)
+    part = running.read();
+  EXPECT_THAT(said, HasSubstr(R"("method":"GET","path":"/tokenizer_info","status":200)"));
+}
+
 TEST(Serve, ABudgetThatIsTooSmallIsOneError) {
   const Outcome outcome = program::run("serve '" + kModel + "' --memory 12MiB --port 0");
   EXPECT_EQ(outcome.code, 1);

@@ -103,6 +103,7 @@ struct AnswerEvent {
   std::size_t sequence = 0;  // of the request
   EventBody body;
   std::chrono::steady_clock::time_point published{};  // set by EventQueue::push
+  std::size_t generated = 0;                          // tokens of the sequence so far
 };
 
 }  // namespace sluice::serve

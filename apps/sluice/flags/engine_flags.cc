@@ -186,7 +186,7 @@ void add_engine_flags(Command& command, EngineFlags& flags, const EngineHelp& he
        .isa = "Instruction set: auto, scalar, avx2, avx512, avx512_vbmi2, avx512_bf16, amx, neon",
        .io = "How weights are read: direct, buffered, mmap",
        .seed = help.seed,
-       .json = "Print one JSON object and nothing else",
+       .json = help.json,
        .quiet = "No progress, statistics and warnings on standard error"});
   if (help.policies != PolicyFlags::kNone)
     command.add_option(Setting::kContext, &flags.context, help.context)

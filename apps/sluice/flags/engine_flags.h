@@ -56,6 +56,7 @@ struct EngineHelp {
   std::string context =
       "Most tokens of prompt and answer together, less the answer's last (of each by itself, behind an "
       "encoder); an answer ends there; default: the model's maximum";
+  std::string json = "Print one JSON object and nothing else";
   PolicyFlags policies = PolicyFlags::kAll;
   bool devices = false;        // has the flags of a device; without policies, the device alone
   bool finds_device = false;   // takes a GPU that is there where nobody names a device

@@ -48,7 +48,7 @@ AnswerStream::AnswerStream(const AnswerReading& reading, const TextRequest& requ
       sequence_(sequence),
       prompt_(request.prompt.size()),
       own_stops_(request.stops),
-      scores_(request.logprobs.has_value()),
+      scores_(request.logprobs.has_value() || reading.tokenizer == nullptr),
       often_(request.progress),
       one_call_(request.parsing && request.parsing->one_call),
       events_(std::move(events)),
@@ -62,7 +62,7 @@ AnswerStream::AnswerStream(const AnswerReading& reading, const TextRequest& requ
 AnswerStream::~AnswerStream() = default;
 
 void AnswerStream::push(EventBody body) {
-  if (!events_->push({.sequence = sequence_, .body = std::move(body)})) lost_ = true;
+  if (!events_->push({.sequence = sequence_, .body = std::move(body), .generated = generated_})) lost_ = true;
 }
 
 void AnswerStream::fail(const Failure& failure) {

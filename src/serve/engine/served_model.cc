@@ -67,6 +67,8 @@ std::shared_ptr<const Served> served_model(const LoadedModel& model, const Engin
     return tokenizer != nullptr ? tokenizer->bytes_of(id) : std::string();
   };
   const tokenizer::ChatSources sources = tokenizer::read_chat_sources(*model.checkpoint);
+  served->tokenizer_class =
+      sources.tokenizer_class.empty() ? "PreTrainedTokenizerFast" : sources.tokenizer_class;
   served->bos_token = named(sources, "bos_token");
   served->eos_token = named(sources, "eos_token");
   served->pad_token = named(sources, "pad_token");

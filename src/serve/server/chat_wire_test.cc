@@ -133,6 +133,69 @@ TEST(ChatWire, ACallOfATool) {
       << whole.body;
 }
 
+// Before there were tools, a request had functions, and its answer one call.
+TEST(ChatWire, ACallOfAFunction) {
+  TestServer server;
+  server.backend.set_script([](const auto&, EventQueue& events) {
+    events.push({0, ToolBegin{0, "call_Zk3vQ0aT9mX2cR7bL5nD1eWs", "get_weather"}, {}});
+    events.push({0, ToolArguments{0, "{\"city\": \"Paris\"}"}, {}});
+    events.push({0, example_finish(FinishReason::kToolCalls), {}});
+  });
+  const std::string functions = R"(,"functions":[{"name":"get_weather","parameters":{"type":"object"}}])";
+  const std::string expected =
+      chunk(R"({"role":"assistant","content":""})", "null", "") +
+      chunk(R"({"function_call":{"name":"get_weather","arguments":""}})", "null", "") +
+      chunk(R"({"function_call":{"arguments":"{\"city\": \"Paris\"}"}})", "null", "") +
+      chunk("{}", "\"function_call\"", ',' + kExtras) + "data: [DONE]\n\n";
+  EXPECT_EQ(whole_stream(server, chat_body(functions + R"(,"stream":true)")), expected);
+  EXPECT_TRUE(server.backend.last_request().at(0).parsing->one_call);
+  const TestResponse whole = server.ask("POST", "/v1/chat/completions", chat_body(functions));
+  EXPECT_NE(
+      whole.body.find(
+          R"("content":null,"refusal":null,"function_call":{"name":"get_weather","arguments":"{\"city\": \"Paris\"}"}},"logprobs":null,"finish_reason":"function_call")"),
+      std::string::npos)
+      << whole.body;
+}
+
+// llama-server's field: each chunk of an answer says what there is so far.
+TEST(ChatWire, TimingsOfEachToken) {
+  TestServer server;
+  server.backend.set_script([](const auto&, EventQueue& events) {
+    const auto push = [&](EventBody body, std::size_t generated) {
+      events.push({.sequence = 0, .body = std::move(body), .generated = generated});
+    };
+    push(Admitted{41, 32}, 0);
+    push(TextDelta{"Hel", {}}, 1);
+    push(TextDelta{"lo", {}}, 3);
+    push(example_finish(), 3);
+  });
+  const auto numbers = [](std::string text) {
+    return std::regex_replace(text, std::regex("(_ms|_second)\":[0-9.]+"), "$1\":1");
+  };
+  const auto timings = [](int tokens) {
+    return R"("timings":{"cache_n":32,"prompt_n":9,"prompt_ms":1,"prompt_per_token_ms":1,"prompt_per_second":1,"predicted_n":)" +
+           std::to_string(tokens) +
+           R"(,"predicted_ms":1,"predicted_per_token_ms":1,"predicted_per_second":1}})";
+  };
+  const std::string stream =
+      numbers(whole_stream(server, chat_body(R"(,"timings_per_token":true,"stream":true)")));
+  EXPECT_NE(stream.find(R"("content":"Hel"},"logprobs":null,"finish_reason":null}],)" + timings(1)),
+            std::string::npos)
+      << stream;
+  EXPECT_NE(stream.find(R"("content":"lo"},"logprobs":null,"finish_reason":null}],)" + timings(3)),
+            std::string::npos)
+      << stream;
+  EXPECT_NE(stream.find(R"("content":""},"logprobs":null,"finish_reason":null}]})"), std::string::npos)
+      << stream;
+  const std::string text = numbers(
+      server.ask("POST", "/v1/completions", R"({"prompt":"a","timings_per_token":true,"stream":true})").body);
+  EXPECT_NE(text.find(R"("text":"lo","logprobs":null,"finish_reason":null}],)" + timings(3)),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(numbers(whole_stream(server, chat_body(R"(,"stream":true)"))).find(timings(1)),
+            std::string::npos);
+}
+
 TEST(ChatWire, OneObject) {
   TestServer server;
   server.backend.set_script([](const auto&, EventQueue& events) { push_greeting(events); });

@@ -177,12 +177,13 @@ TEST(Endpoints, EventsTellChanges) {
   set_up(server.backend);
   TestClient client(server.port());
   client.send(testing::request_text("GET", "/events"));
-  const std::string begin = client.receive_until("event: stats\n");
+  const std::string begin = client.receive_until("event: requests\ndata: []\n\n");
   EXPECT_NE(begin.find("event: hello\ndata: {\"version\":\""), std::string::npos) << begin;
   EXPECT_NE(begin.find(
                 "\"model\":\"qwen3\",\"chat\":true,\"limits\":{\"n_ctx\":2048,\"parallel\":4,\"queue\":64}}"),
             std::string::npos);
   EXPECT_NE(begin.find("event: plan\ndata: {\"budget\":67108864}\n\n"), std::string::npos);
+  EXPECT_NE(begin.find("event: stats\ndata: {\"t\":1.5}\n\nevent: requests\n"), std::string::npos);
   EXPECT_EQ(server.backend.watchers(), 1u);
   const Json before = Json::parse(server.ask("GET", "/v1/experts").body);
   EXPECT_EQ(before["state"], Json("BAA="));
@@ -208,6 +209,30 @@ TEST(Endpoints, EventsTellChanges) {
   for (int i = 0; i < 200 && server.backend.watchers() > 0; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   EXPECT_EQ(server.backend.watchers(), 0u);
+}
+
+TEST(Endpoints, AnIdleSlotHasWhatARequestThatSaysNothingGets) {
+  TestServer server;
+  server.backend.served_for_change().defaults.sampling.temperature = 0.75;
+  server.backend.served_for_change().defaults.sampling.top_k = 20;
+  const Json props = Json::parse(server.ask("GET", "/props").body);
+  const Json slots = Json::parse(server.ask("GET", "/slots").body);
+  EXPECT_EQ(props["default_generation_settings"]["params"]["top_k"], Json(20));
+  EXPECT_EQ(slots[0]["params"], props["default_generation_settings"]["params"]);
+}
+
+// Whoever watches is told at once of what runs.
+TEST(Endpoints, EventsBeginWithTheRequests) {
+  TestServer server;
+  SlotState busy;
+  busy.task = 7;
+  busy.kind = SlotState::Kind::kDecode;
+  server.backend.set_slots({busy});
+  TestClient client(server.port());
+  client.send(testing::request_text("GET", "/events"));
+  EXPECT_NE(client.receive_until("\"max\":0}]\n\n").find(R"(event: requests
+data: [{"id":"7","state":"decode")"),
+            std::string::npos);
 }
 
 TEST(Endpoints, SixteenMayWatch) {
@@ -250,11 +275,102 @@ TEST(Endpoints, ThePage) {
   std::filesystem::remove_all(directory);
 }
 
+// The program's own files come compressed to those who can read that, and as they are to others.
+TEST(Endpoints, ThePageIsCompressedForWhoTakesIt) {
+  TestServer server;
+  const auto ask = [&](const std::string& coding) {
+    return server.ask("GET", "/", {}, coding.empty() ? "" : "Accept-Encoding: " + coding + "\r\n");
+  };
+  const TestResponse plain = ask("");
+  EXPECT_EQ(plain.header("Content-Encoding"), "");
+  EXPECT_TRUE(plain.body.starts_with("<!doctype html>") || plain.body.starts_with("<!DOCTYPE html>"));
+  for (const char* coding : {"identity", "br", "gzip;q=0, br", "*;q=0", "deflate, gzip ; q=0.0"})
+    EXPECT_EQ(ask(coding).body, plain.body) << coding;
+  const TestResponse gzip = ask("br, GZIP;q=0.5");
+  EXPECT_EQ(gzip.header("Content-Encoding"), "gzip");
+  EXPECT_EQ(gzip.header("Vary"), "Accept-Encoding");
+  EXPECT_TRUE(gzip.body.starts_with("\x1f\x8b"));
+  EXPECT_LT(gzip.body.size(), plain.body.size());
+  EXPECT_NE(gzip.header("ETag"), plain.header("ETag"));
+  EXPECT_EQ(ask("*").body, gzip.body);
+  const std::string same = "If-None-Match: " + gzip.header("ETag") + "\r\n";
+  EXPECT_EQ(server.ask("GET", "/", {}, same + "Accept-Encoding: gzip\r\n").status, 304);
+  EXPECT_EQ(server.ask("GET", "/", {}, same).status, 200);
+}
+
 TEST(Endpoints, WithoutThePage) {
   ServerOptions options;
   options.page = false;
   TestServer server(std::move(options));
   EXPECT_EQ(server.ask("GET", "/").status, 404);
+}
+
+// Requests that nobody has answered, by the reason.
+TEST(Endpoints, FailuresAreCountedByTheirReason) {
+  TestServer server;
+  const auto counts = [&] {
+    const std::string page = server.ask("GET", "/metrics").body;
+    std::string found;
+    for (const std::string reason : {"refused", "error", "cancelled"}) {
+      const std::string line =
+          "sluice_request_failure_total{model_name=\"qwen3\",reason=\"" + reason + "\"} ";
+      const std::size_t at = page.find(line);
+      EXPECT_NE(at, page.npos) << page;
+      if (at != page.npos)
+        found += page.substr(at + line.size(), page.find('\n', at) - at - line.size()) + ' ';
+    }
+    return found;
+  };
+  const auto push_failure = [&](Failure::Kind kind, bool admitted) {
+    server.backend.set_script([=](const auto&, EventQueue& events) {
+      if (admitted) events.push({0, Admitted{1, 0}, {}});
+      events.push({0, Failure{kind, "x"}, {}});
+    });
+    return server.ask("POST", "/v1/completions", R"({"prompt":"a"})").status;
+  };
+  EXPECT_EQ(counts(), "0 0 0 ");
+  EXPECT_EQ(server.ask("POST", "/v1/chat/completions", R"({"messages":7})").status, 400);
+  EXPECT_EQ(counts(), "1 0 0 ");
+  server.backend.set_refusal(Refusal{Refusal::Reason::kQueueFull, 3, 0, 0, {}});
+  EXPECT_EQ(
+      server.ask("POST", "/v1/messages", R"({"max_tokens":5,"messages":[{"role":"user","content":"Hi"}]})")
+          .status,
+      429);
+  EXPECT_EQ(counts(), "2 0 0 ");
+  server.backend.set_refusal(std::nullopt);
+  EXPECT_EQ(push_failure(Failure::Kind::kError, true), 500);
+  EXPECT_EQ(counts(), "2 1 0 ");
+  EXPECT_EQ(push_failure(Failure::Kind::kDraining, true), 503);
+  EXPECT_EQ(counts(), "2 1 1 ");
+  EXPECT_EQ(push_failure(Failure::Kind::kDraining, false), 503);
+  EXPECT_EQ(counts(), "3 1 1 ");
+  EXPECT_EQ(server.ask("POST", "/tokenize", "{}").status, 400);  // the model was not asked
+  EXPECT_EQ(counts(), "3 1 1 ");
+}
+
+// Without a tokenizer prompts and answers are ids.
+TEST(Endpoints, AModelWithoutATokenizerGivesIds) {
+  TestServer server;
+  server.backend.served_for_change().tokenizer = nullptr;
+  server.backend.served_for_change().chat = nullptr;
+  server.backend.set_script([](const auto&, EventQueue& events) {
+    events.push({0, TextDelta{"", {{7, -0.5, {}}}}, {}});
+    events.push({0, TextDelta{"", {{9, -1, {}}}}, {}});
+    events.push({0, testing::example_finish(FinishReason::kLength), {}});
+  });
+  const std::string prompt = R"({"prompt":[5,6],"max_tokens":2)";
+  const auto choice = [&](const std::string& more) {
+    return Json::parse(server.ask("POST", "/v1/completions", prompt + more + "}").body)["choices"][0];
+  };
+  EXPECT_EQ(choice("")["token_ids"], Json({7, 9}));
+  EXPECT_EQ(choice("")["text"], Json(""));
+  EXPECT_EQ(choice(R"(,"logprobs":1)")["logprobs"]["tokens"], Json({"token_id:7", "token_id:9"}));
+  const std::string stream = server.ask("POST", "/v1/completions", prompt + R"(,"stream":true})").body;
+  EXPECT_NE(stream.find(R"("finish_reason":null,"token_ids":[7])"), std::string::npos) << stream;
+  EXPECT_NE(stream.find(R"("finish_reason":null,"token_ids":[9])"), std::string::npos) << stream;
+  EXPECT_NE(stream.find(R"("finish_reason":"length","token_ids":[])"), std::string::npos) << stream;
+  EXPECT_EQ(server.ask("POST", "/v1/completions", R"({"prompt":"a"})").status, 400);
+  EXPECT_EQ(server.ask("POST", "/v1/chat/completions", kChat).status, 400);
 }
 
 TEST(Endpoints, TokensBothWays) {

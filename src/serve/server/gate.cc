@@ -120,10 +120,12 @@ void Gate::answer(const std::shared_ptr<http::Writer>& writer) {
 }
 
 void Gate::on_request(std::shared_ptr<http::Writer> writer) {
-  const ErrorStyle style = find_route(writer->request().method, writer->request().path).style;
+  const FoundRoute found = find_route(writer->request().method, writer->request().path);
   const bool large = writer->request().body.size() >= kLargeBody;
   const auto fail = [&](const ApiError& error) {
-    writer->send(error_response(error, style, writer->request().id));
+    if (found.route != nullptr && found.route->answers)
+      service_.metrics.add("request_failure_total", error.status == 500 ? "error" : "refused");
+    writer->send(error_response(error, found.style, writer->request().id));
   };
   try {
     answer(writer);

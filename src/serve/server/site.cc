@@ -1,7 +1,11 @@
 #include "serve/server/site.h"
 
+#include <algorithm>
+#include <cctype>
 #include <filesystem>
+#include <optional>
 #include <span>
+#include <sstream>
 
 #include "base/error.h"
 #include "base/files/file.h"
@@ -48,17 +52,37 @@ bool has_it(const http::Request& request, const std::string& etag) {
   return known != nullptr && (*known == "*" || known->find(etag) != std::string::npos);
 }
 
+// "gzip, deflate", "br;q=1.0, gzip;q=0.5", "*"; not "gzip;q=0".
+bool takes_gzip(const http::Request& request) {
+  const std::string* accepted = request.header("accept-encoding");
+  if (accepted == nullptr) return false;
+  std::optional<bool> named, any;
+  std::istringstream codings(*accepted);
+  for (std::string coding; std::getline(codings, coding, ',');) {
+    std::erase_if(coding, [](char c) { return c == ' ' || c == '\t'; });
+    const std::size_t end = std::min(coding.find(';'), coding.size());
+    const std::string_view quality = std::string_view(coding).substr(end);
+    const bool wanted = !quality.starts_with(";q=0") || quality.find_first_of("123456789") != quality.npos;
+    std::string name = coding.substr(0, end);
+    for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    if (name == "gzip" || name == "x-gzip") named = wanted;
+    if (name == "*") any = wanted;
+  }
+  return named.value_or(any.value_or(false));
+}
+
 }  // namespace
 
 Site::Site(const std::string& directory) {
   if (directory.empty()) {
     for (const PageFile& file : page_files())
-      files_[std::string(file.name)] = {file.gzip, etag_of(file.gzip), {}};
+      files_[std::string(file.name)] = {file.gzip, file.plain, etag_of(file.gzip), etag_of(file.plain), {}};
     return;
   }
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(directory, error))
-    if (entry.is_regular_file()) files_[entry.path().filename().string()] = {{}, {}, entry.path().string()};
+    if (entry.is_regular_file())
+      files_[entry.path().filename().string()] = {{}, {}, {}, {}, entry.path().string()};
   if (error)
     throw Error(ErrorKind::kNotFound, "the directory of the page cannot be read")
         .in(directory)
@@ -75,15 +99,13 @@ std::optional<http::Response> Site::answer(const http::Request& request) const {
   const File& file = found->second;
   http::Response response;
   response.content_type = type_of(name);
-  std::string etag = file.etag;
-  if (file.path.empty()) {
-    response.body = file.gzip;
-  } else {
-    response.body = read_text_file(file.path, kMostBytesOfFile);
-    etag = etag_of(response.body);
-  }
+  const bool own = file.path.empty(), gzip = own && takes_gzip(request);
+  response.body =
+      own ? std::string(gzip ? file.gzip : file.plain) : read_text_file(file.path, kMostBytesOfFile);
+  const std::string etag = !own ? etag_of(response.body) : gzip ? file.gzip_etag : file.plain_etag;
   response.headers = page_headers(etag);
-  if (file.path.empty()) response.headers.emplace_back("Content-Encoding", "gzip");
+  if (own) response.headers.emplace_back("Vary", "Accept-Encoding");
+  if (gzip) response.headers.emplace_back("Content-Encoding", "gzip");
   if (has_it(request, etag)) {
     response.status = 304;
     response.body.clear();

@@ -20,8 +20,9 @@ class Site {
 
  private:
   struct File {
-    std::string_view gzip;
-    std::string etag, path;  // path: in the directory
+    std::string_view gzip, plain;
+    std::string gzip_etag, plain_etag;
+    std::string path;  // in the directory
   };
   std::map<std::string, File, std::less<>> files_;
 };

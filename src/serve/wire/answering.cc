@@ -68,10 +68,8 @@ Answering::~Answering() {
 void Answering::submit(std::vector<TextRequest> sequences) {
   const bool plural = sequences.front().parsing.has_value();
   auto outcome = call_.service.backend.submit(std::move(sequences), queue_);
-  if (const auto* refusal = std::get_if<Refusal>(&outcome)) {
-    call_.service.metrics.add("request_failure_total", "refused");
+  if (const auto* refusal = std::get_if<Refusal>(&outcome))
     throw refusal_error(*refusal, plural ? "messages" : "prompt");
-  }
   id_ = std::get<RequestId>(outcome);
 }
 
@@ -113,8 +111,10 @@ void Answering::drain() {
 
 void Answering::take(const AnswerEvent& event) {
   if (const auto* progress = std::get_if<PrefillProgress>(&event.body)) prefill_ = *progress;
-  if (const auto* admitted = std::get_if<Admitted>(&event.body))
+  if (const auto* admitted = std::get_if<Admitted>(&event.body)) {
+    admitted_ = true;
     prefill_ = {admitted->cached, admitted->prompt, admitted->cached, 0};
+  }
   if (const auto* finish = std::get_if<Finish>(&event.body)) finish_sequence(event.sequence, *finish);
 }
 
@@ -156,9 +156,13 @@ void Answering::finish_sequence(std::size_t sequence, const Finish& finish) {
 
 void Answering::fail(const Failure& failure) {
   const ApiError error = failure_error(failure);
-  call_.writer->record().ending = failure.kind == Failure::Kind::kError ? "error" : "cancelled";
-  call_.service.metrics.add("request_failure_total",
-                            failure.kind == Failure::Kind::kError ? "error" : "cancelled");
+  // Whoever still waits when the server stops is refused, as those are that come then.
+  const bool refused = failure.kind == Failure::Kind::kDraining && !admitted_;
+  const char* const reason = failure.kind == Failure::Kind::kError ? "error"
+                             : refused                             ? "refused"
+                                                                   : "cancelled";
+  call_.writer->record().ending = reason;
+  call_.service.metrics.add("request_failure_total", reason);
   over();
   call_.service.backend.cancel(id_);
   if (!format_->streams()) {

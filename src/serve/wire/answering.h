@@ -55,7 +55,7 @@ class Answering : public std::enable_shared_from_this<Answering> {
   std::size_t open_ = 0;  // sequences
   RequestId id_ = 0;
   PrefillProgress prefill_;
-  bool over_ = false, sent_since_ping_ = false;
+  bool over_ = false, admitted_ = false, sent_since_ping_ = false;
 };
 
 }  // namespace sluice::serve

@@ -89,7 +89,7 @@ class Watcher : public std::enable_shared_from_this<Watcher> {
     out += "\n\n";
   }
 
-  std::string greeting() const {
+  std::string greeting() {
     const Backend& backend = call_.service.backend;
     const std::shared_ptr<const Served> served = backend.served();
     JsonWriter hello;
@@ -103,6 +103,8 @@ class Watcher : public std::enable_shared_from_this<Watcher> {
     put("hello", hello.take(), out);
     put("plan", backend.plan_json(), out);
     put("stats", backend.stats_json(), out);
+    requests_ = requests_json(backend.slots());
+    put("requests", requests_, out);
     return out;
   }
 
@@ -132,7 +134,7 @@ class Watcher : public std::enable_shared_from_this<Watcher> {
   const Call call_;
   std::uint64_t sequence_;
   unsigned periods_ = 0;
-  std::string requests_ = "[]";
+  std::string requests_;
 };
 
 }  // namespace
@@ -174,7 +176,8 @@ void answer_slots(const Call& call) {
     out.member("is_processing", slot.kind != SlotState::Kind::kIdle).member("state", state_word(slot.kind));
     out.member("n_prompt", slot.prompt).member("n_cached", slot.cached).member("n_decoded", slot.decoded);
     out.key("params");
-    write_sampling(out, slot.sampling, slot.max_tokens);
+    const bool idle = slot.kind == SlotState::Kind::kIdle;  // what a request that says nothing would get
+    write_sampling(out, idle ? served->defaults.sampling : slot.sampling, slot.max_tokens);
     out.end_object();
   }
   call.send_json(out.end_array().take());

@@ -5,19 +5,19 @@
 namespace sluice::serve {
 namespace {
 
-constexpr auto kClaude = ErrorStyle::kAnthropic;
+constexpr auto kOpenAi = ErrorStyle::kOpenAi, kClaude = ErrorStyle::kAnthropic;
 
 constexpr Route kRoutes[] = {
     {"GET", "/health", answer_health, true},
     {"GET", "/models", answer_models},
     {"GET", "/models/*", answer_model},
-    {"POST", "/chat/completions", answer_chat},
-    {"POST", "/completions", answer_completions},
+    {"POST", "/chat/completions", answer_chat, false, kOpenAi, true},
+    {"POST", "/completions", answer_completions, false, kOpenAi, true},
     {"GET", "/metrics", answer_metrics},
     {"GET", "/experts", answer_experts},
     {"GET", "/plan", answer_plan},
     {"GET", "/events", answer_events},
-    {"POST", "/messages", answer_messages, false, kClaude},
+    {"POST", "/messages", answer_messages, false, kClaude, true},
     {"POST", "/messages/count_tokens", answer_count_tokens, false, kClaude},
     {"POST", "/tokenize", answer_tokenize},
     {"POST", "/detokenize", answer_detokenize},

@@ -16,6 +16,7 @@ struct Route {
   void (*answer)(const Call&);
   bool is_public = false;  // needs no key
   ErrorStyle style = ErrorStyle::kOpenAi;
+  bool answers = false;  // by the model: what fails is counted by its reason
 };
 
 std::span<const Route> routes();

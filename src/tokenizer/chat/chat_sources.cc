@@ -57,6 +57,13 @@ void read_tokens(const fs::path& path, ChatSources& sources) {
   }
 }
 
+void read_class(const fs::path& path, ChatSources& sources) {
+  if (!is_file(path)) return;
+  const Json json = read_json_file(path.string());
+  const Json* name = JsonObject(json, path.string()).find("tokenizer_class");
+  if (name != nullptr && name->is_string()) sources.tokenizer_class = name->get<std::string>();
+}
+
 void read_config_templates(const fs::path& path, ChatSources& sources) {
   if (!is_file(path)) return;
   const Json json = read_json_file(path.string());
@@ -117,6 +124,7 @@ ChatSources read_chat_sources(const std::string& directory) {
   for (const fs::path& file : more)
     add_template(sources, {file.stem().string(), read_template(file), file.string()});
   read_config_templates(config, sources);
+  read_class(config, sources);
   read_tokens(config, sources);
   read_tokens(root / "special_tokens_map.json", sources);
   return sources;

@@ -20,6 +20,7 @@ struct ChatSources {
   std::vector<ChatSource> templates;  // none: the model has no chat template
   // Special tokens that templates know by name: {"bos_token", "<s>"}, …
   std::vector<std::pair<std::string, std::string>> tokens;
+  std::string tokenizer_class;  // as Hugging Face calls it; empty: the files do not say
 };
 
 inline constexpr std::string_view kChatml = "chatml";  // the name of the template that is ours

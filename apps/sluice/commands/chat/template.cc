@@ -16,6 +16,7 @@
 #include "flags/model_argument.h"
 #include "setup/open_tokenizer.h"
 #include "streams/standard_output.h"
+#include "tokenizer/chat/calls/family.h"
 #include "tokenizer/chat/chat_template.h"
 
 namespace sluice::app {
@@ -47,8 +48,22 @@ Json caps_json(const tokenizer::ChatCaps& caps) {
           {"behind_answer", caps.behind_answer}};
 }
 
-std::string caps_text(const tokenizer::ChatCaps& caps, const std::string& place) {
+// What the template tells of the way in which answers are written.
+struct Answers {
+  std::string family, reasoning;  // reasoning: its first mark; empty: none
+};
+
+Answers answers_of(const tokenizer::ChatTemplate& chat) {
+  const tokenizer::AnswerFormat format =
+      tokenizer::answer_format(chat.source(true), {}, chat.caps(true).tools);
+  return {std::string(format.family->name), std::string(format.reasoning.begin)};
+}
+
+std::string caps_text(const tokenizer::ChatCaps& caps, const Answers& answers, const std::string& place) {
   std::string lines = fmt::format("chat template      {}\n", place);
+  lines += fmt::format("{:<19}{}\n", "calls are written", "as " + answers.family + " does");
+  lines += fmt::format("{:<19}{}\n", "reasoning",
+                       answers.reasoning.empty() ? "no" : "begins with " + answers.reasoning);
   const auto line = [&](std::string_view what, bool has, std::string_view otherwise = "") {
     lines += fmt::format("{:<19}{}{}\n", what, has ? "yes" : "no", has ? "" : otherwise);
   };
@@ -70,10 +85,14 @@ std::string caps_text(const tokenizer::ChatCaps& caps, const std::string& place)
 
 void show_caps(const TemplateOptions& options, const tokenizer::ChatTemplate& chat) {
   const tokenizer::ChatCaps& caps = chat.caps(false);
+  const Answers answers = answers_of(chat);
   if (options.common.json) {
-    std::cout << Json{{"chat_template", chat.place(false)}, {"caps", caps_json(caps)}}.dump() << '\n';
+    Json json = caps_json(caps);
+    json["family"] = answers.family;
+    json["reasoning"] = answers.reasoning.empty() ? Json() : Json(answers.reasoning);
+    std::cout << Json{{"chat_template", chat.place(false)}, {"caps", json}}.dump() << '\n';
   } else {
-    std::cout << output_text(caps_text(caps, chat.place(false)));
+    std::cout << output_text(caps_text(caps, answers, chat.place(false)));
   }
 }
 

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/json/json.h"
 #include "base/setting.h"
 #include "command.h"
 #include "commands/serve/api_keys.h"
@@ -49,7 +50,7 @@ serve::ServerOptions server_options(const ServeFlags& flags, Bytes budget) {
   options.page = !flags.no_ui;
   options.page_directory = flags.ui_dir;
   options.limits = serve::serve_limits(engine::serve_bytes(budget));
-  options.log_json = flags.log_json;
+  options.log_json = flags.log_json || flags.engine.json;
   if (!flags.engine.quiet)
     options.log = [lock = std::make_shared<std::mutex>()](std::string_view line) {
       const std::lock_guard guard(*lock);
@@ -77,6 +78,16 @@ void say_ready(const ServeFlags& flags, const serve::Server& server, const serve
   if (flags.engine.quiet) return;
   const auto served = backend.served();
   const serve::ModelCard card = backend.card();
+  if (flags.log_json || flags.engine.json) {
+    write_message(Json{{"ready", server.address()},
+                       {"model", card.id},
+                       {"context", served->context},
+                       {"parallel", served->parallel},
+                       {"budget", budget},
+                       {"chat", served->chat != nullptr}}
+                      .dump());
+    return;
+  }
   print_message("{} serves {}: context {}, {} answers at once, {}{}", server.address(), card.id,
                 served->context, served->parallel, format_bytes(budget),
                 served->chat != nullptr
@@ -85,6 +96,7 @@ void say_ready(const ServeFlags& flags, const serve::Server& server, const serve
 }
 
 void serve_model(const ServeFlags& flags) {
+  check_sampling(flags.sampling);
   const engine::EngineOptions options = engine_options(flags.engine);
   const Bytes budget = options.memory ? *options.memory : engine::default_budget();
   serve::EngineBackend backend({.card = served_card(flags),
@@ -120,6 +132,7 @@ void add_serve(Command& app) {
       *command, flags->engine,
       {.seed = "For what draws beside answers; a request has a seed of its own",
        .context = "Most tokens of a prompt with its answer; default: by the budget, 2048 to 8192",
+       .json = "The log, and what says that the server is ready, as JSON, an object a line",
        .devices = true,
        .finds_device = true});
   command->footer(

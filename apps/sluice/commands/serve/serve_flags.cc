@@ -125,6 +125,25 @@ void add_running(Command& command, ServeFlags& flags) {
 
 }  // namespace
 
+void check_sampling(const SamplingFlags& flags) {
+  const auto check = [](Setting setting, const std::optional<double>& value, bool fine,
+                        std::string_view range) {
+    if (value && !fine)
+      throw Error(ErrorKind::kUsage, "value out of range")
+          .in(setting)
+          .expected(fmt::format("a number {}", range))
+          .found(fmt::format("{}", *value));
+  };
+  const auto within = [](const std::optional<double>& value, double least, double most) {
+    return value && *value >= least && *value <= most;
+  };
+  check(Setting::kTemperature, flags.temperature, within(flags.temperature, 0, 2), "from 0 to 2");
+  check(Setting::kTopP, flags.top_p, within(flags.top_p, 0, 1) && flags.top_p > 0, "above 0, at most 1");
+  check(Setting::kMinP, flags.min_p, within(flags.min_p, 0, 1), "from 0 to 1");
+  check(Setting::kRepeatPenalty, flags.repetition_penalty,
+        within(flags.repetition_penalty, 0, 10) && flags.repetition_penalty > 0, "above 0, at most 10");
+}
+
 void add_serve_flags(Command& command, ServeFlags& flags) {
   add_listening(command, flags);
   add_serving(command, flags);

@@ -26,6 +26,9 @@ struct ServeFlags {
   double decode_share = 0.5, sse_ping_s = 15, drain_s = 30;
 };
 
+// Error(kUsage) for a flag of sampling whose value no request may have either.
+void check_sampling(const SamplingFlags& flags);
+
 void add_serve_flags(Command& command, ServeFlags& flags);
 
 }  // namespace sluice::app

@@ -1,6 +1,7 @@
 #include "serve/wire/openai/answer_numbers.h"
 
 #include <algorithm>
+#include <variant>
 
 #include "serve/json/utf8.h"
 
@@ -11,6 +12,16 @@ void write_rate(JsonWriter& out, std::string_view name, double ms, std::size_t t
   const double each = tokens == 0 ? 0 : ms / static_cast<double>(tokens);
   out.key(std::string(name) + "_per_token_ms").tenth(each);
   out.key(std::string(name) + "_per_second").tenth(each == 0 ? 0 : 1000 / each);
+}
+
+void write_timings(JsonWriter& out, const AnswerUsage& usage, const AnswerTimings& timings) {
+  const std::size_t computed = usage.prompt - std::min(usage.prompt, usage.cached);
+  out.key("timings").begin_object().member("cache_n", usage.cached).member("prompt_n", computed);
+  out.key("prompt_ms").tenth(timings.prompt_ms);
+  write_rate(out, "prompt", timings.prompt_ms, computed);
+  out.member("predicted_n", usage.generated).key("predicted_ms").tenth(timings.predicted_ms);
+  write_rate(out, "predicted", timings.predicted_ms, std::max<std::size_t>(usage.generated, 2) - 1);
+  out.end_object();
 }
 
 void write_token(JsonWriter& out, tokenizer::TokenId id, double logprob, const Served& served) {
@@ -51,15 +62,29 @@ void write_usage(JsonWriter& out, const AnswerUsage& usage) {
   out.end_object();
 }
 
+void RunningTimings::take(const AnswerEvent& event) {
+  if (const auto* admitted = std::get_if<Admitted>(&event.body)) {
+    usage_.prompt = admitted->prompt;
+    usage_.cached = admitted->cached;
+    admitted_ = event.published;
+  }
+  if (event.generated == usage_.generated) return;
+  usage_.generated = event.generated;
+  last_ = event.published;
+  if (!first_) first_ = last_;
+}
+
+void RunningTimings::write(JsonWriter& out) const {
+  const auto ms = [](const std::optional<Time>& from, const std::optional<Time>& to) {
+    return from && to ? std::chrono::duration<double, std::milli>(*to - *from).count() : 0.0;
+  };
+  write_timings(out, usage_, {.prompt_ms = ms(admitted_, first_), .predicted_ms = ms(first_, last_)});
+}
+
 void write_extras(JsonWriter& out, const AnswerUsage& usage, const AnswerTimings& timings,
                   const Served& served) {
-  const std::size_t computed = usage.prompt - std::min(usage.prompt, usage.cached);
-  out.key("timings").begin_object().member("cache_n", usage.cached).member("prompt_n", computed);
-  out.key("prompt_ms").tenth(timings.prompt_ms);
-  write_rate(out, "prompt", timings.prompt_ms, computed);
-  out.member("predicted_n", usage.generated).key("predicted_ms").tenth(timings.predicted_ms);
-  write_rate(out, "predicted", timings.predicted_ms, std::max<std::size_t>(usage.generated, 2) - 1);
-  out.end_object().key("sluice").begin_object();
+  write_timings(out, usage, timings);
+  out.key("sluice").begin_object();
   out.key("queue_ms").tenth(timings.queue_ms).key("stalled_ms").tenth(timings.stalled_ms);
   out.key("batch_mean").tenth(usage.batch_mean);
   out.member("accesses", usage.accesses).member("hits", usage.hits).member("misses", usage.misses);

@@ -1,6 +1,7 @@
 // Usage, times and log-probabilities of an answer as OpenAI's API and llama-server's extensions write them.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,6 +23,18 @@ class AnswerTotals {
  private:
   AnswerUsage usage_{.batch_mean = 0};
   AnswerTimings timings_;
+};
+
+// Times of one sequence that is still being answered, from its events.
+class RunningTimings {
+ public:
+  void take(const AnswerEvent& event);
+  void write(JsonWriter& out) const;  // the member "timings"
+
+ private:
+  using Time = std::chrono::steady_clock::time_point;
+  AnswerUsage usage_;
+  std::optional<Time> admitted_, first_, last_;  // first and last: of tokens
 };
 
 void write_usage(JsonWriter& out, const AnswerUsage& usage);  // the value

@@ -19,16 +19,24 @@ std::string text_delta(std::string_view name, std::string_view text) {
   return delta.end_object().take();
 }
 
-std::string begin_delta(const ToolBegin& call) {
+std::string begin_delta(const ToolBegin& call, bool functions) {
   JsonWriter delta;
+  if (functions) {
+    delta.begin_object().key("function_call").begin_object().member("name", call.name);
+    return delta.member("arguments", "").end_object().end_object().take();
+  }
   delta.begin_object().key("tool_calls").begin_array().begin_object();
   delta.member("index", call.index).member("id", call.id).member("type", "function");
   delta.key("function").begin_object().member("name", call.name).member("arguments", "").end_object();
   return delta.end_object().end_array().end_object().take();
 }
 
-std::string arguments_delta(const ToolArguments& arguments) {
+std::string arguments_delta(const ToolArguments& arguments, bool functions) {
   JsonWriter delta;
+  if (functions) {
+    delta.begin_object().key("function_call").begin_object().member("arguments", arguments.fragment);
+    return delta.end_object().end_object().take();
+  }
   delta.begin_object().key("tool_calls").begin_array().begin_object().member("index", arguments.index);
   delta.key("function").begin_object().member("arguments", arguments.fragment).end_object();
   return delta.end_object().end_array().end_object().take();
@@ -60,22 +68,32 @@ void ChatAnswer::chunk(std::size_t index, std::string_view delta, std::string_vi
   if (finish == nullptr) {
     json.null();
   } else {
-    json.string(finish_name(finish->reason));
+    json.string(ending(finish->reason));
   }
   json.end_object().end_array();
   if (options_.include_usage) json.null_member("usage");
-  if (finish != nullptr) write_extras(json, finish->usage, finish->timings, *served_);
+  if (finish != nullptr)
+    write_extras(json, finish->usage, finish->timings, *served_);
+  else if (options_.timings && role_given_)
+    choices_.at(index).timings.write(json);
   put_event(json.end_object().take(), out);
 }
 
 void ChatAnswer::begin(const Waiting&, std::string& out) {
   for (std::size_t i = 0; i < options_.n; ++i)
     chunk(i, R"({"role":"assistant","content":""})", "null", nullptr, out);
+  role_given_ = true;
+}
+
+std::string_view ChatAnswer::ending(FinishReason reason) const {
+  const bool call = options_.functions && reason == FinishReason::kToolCalls;
+  return call ? "function_call" : finish_name(reason);
 }
 
 void ChatAnswer::give(const AnswerEvent& event, std::string& out) {
   if (const auto* finish = std::get_if<Finish>(&event.body)) totals_.add(*finish, event.sequence == 0);
   if (options_.stream) {
+    choices_.at(event.sequence).timings.take(event);
     stream(event, out);
   } else {
     choices_.at(event.sequence).answer.take(event);
@@ -90,9 +108,10 @@ void ChatAnswer::stream(const AnswerEvent& event, std::string& out) {
     if (!reasoning->text.empty())
       chunk(index, text_delta("reasoning_content", reasoning->text), "null", nullptr, out);
   } else if (const auto* call = std::get_if<ToolBegin>(&event.body)) {
-    chunk(index, begin_delta(*call), "null", nullptr, out);
+    chunk(index, begin_delta(*call, options_.functions), "null", nullptr, out);
   } else if (const auto* arguments = std::get_if<ToolArguments>(&event.body)) {
-    if (!arguments->fragment.empty()) chunk(index, arguments_delta(*arguments), "null", nullptr, out);
+    if (!arguments->fragment.empty())
+      chunk(index, arguments_delta(*arguments, options_.functions), "null", nullptr, out);
   } else if (const auto* finish = std::get_if<Finish>(&event.body)) {
     if (!choices_.at(index).waiting.empty())
       chunk(index, text_delta("content", ""), logprobs_json(choices_.at(index).waiting), nullptr, out);
@@ -132,6 +151,20 @@ void ChatAnswer::end(std::string& out) {
   put_event("[DONE]", out);
 }
 
+void ChatAnswer::write_calls(JsonWriter& out, const WholeAnswer& answer) const {
+  const auto write_function = [&](std::string_view key, const WholeAnswer::Call& call) {
+    out.key(key).begin_object().member("name", call.name).member("arguments", call.arguments).end_object();
+  };
+  if (options_.functions) return write_function("function_call", answer.calls.front());
+  out.key("tool_calls").begin_array();
+  for (const WholeAnswer::Call& call : answer.calls) {
+    out.begin_object().member("id", call.id).member("type", "function");
+    write_function("function", call);
+    out.end_object();
+  }
+  out.end_array();
+}
+
 void ChatAnswer::write_choice(JsonWriter& out, std::size_t index) const {
   const WholeAnswer& answer = choices_[index].answer;
   out.begin_object().member("index", index).key("message").begin_object().member("role", "assistant");
@@ -144,16 +177,9 @@ void ChatAnswer::write_choice(JsonWriter& out, std::size_t index) const {
   out.null_member("refusal");
   if (!answer.reasoning.empty())
     out.member("reasoning_content", answer.reasoning).member("reasoning", answer.reasoning);
-  if (!answer.calls.empty()) {
-    out.key("tool_calls").begin_array();
-    for (const WholeAnswer::Call& call : answer.calls) {
-      out.begin_object().member("id", call.id).member("type", "function").key("function").begin_object();
-      out.member("name", call.name).member("arguments", call.arguments).end_object().end_object();
-    }
-    out.end_array();
-  }
+  if (!answer.calls.empty()) write_calls(out, answer);
   out.end_object().raw_member("logprobs", logprobs_json(answer.tokens));
-  out.member("finish_reason", finish_name(answer.finish->reason)).end_object();
+  out.member("finish_reason", ending(answer.finish->reason)).end_object();
 }
 
 std::string ChatAnswer::whole() {

@@ -23,6 +23,8 @@ struct AnswerHead {
 struct ChatAnswerOptions {
   std::size_t n = 1;
   bool stream = false, include_usage = false, progress = false, logprobs = false;
+  bool timings = false;    // in each chunk of text
+  bool functions = false;  // a call is a `function_call`, as the request's API had it before tools
 };
 
 class ChatAnswer final : public AnswerFormat {
@@ -40,15 +42,18 @@ class ChatAnswer final : public AnswerFormat {
   struct Choice {
     WholeAnswer answer;                // of a stream the end alone
     std::vector<ScoredToken> waiting;  // whose text has not come yet
+    RunningTimings timings;
   };
 
   JsonWriter head_json(std::string_view object) const;
   // One chunk with one choice; `delta` and `logprobs` are JSON.
   void chunk(std::size_t index, std::string_view delta, std::string_view logprobs, const Finish* finish,
              std::string& out) const;
+  std::string_view ending(FinishReason reason) const;
   void stream(const AnswerEvent& event, std::string& out);
   void give_text(std::size_t index, const TextDelta& delta, std::string& out);
   std::string logprobs_json(const std::vector<ScoredToken>& tokens) const;
+  void write_calls(JsonWriter& out, const WholeAnswer& answer) const;
   void write_choice(JsonWriter& out, std::size_t index) const;
 
   const AnswerHead head_;
@@ -56,6 +61,7 @@ class ChatAnswer final : public AnswerFormat {
   const std::shared_ptr<const Served> served_;
   std::vector<Choice> choices_;
   AnswerTotals totals_;
+  bool role_given_ = false;  // the first chunks are written
 };
 
 }  // namespace sluice::serve

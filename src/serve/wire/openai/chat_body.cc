@@ -74,6 +74,8 @@ ChatBody read_chat(const Fields& body) {
   read_tools(body, chat.chat);
   chat.chat.messages = read_messages(body);
   read_template_fields(body, chat.chat);
+  chat.functions = body.has("functions") && !body.has("tools");
+  chat.chat.one_call |= chat.functions;  // an answer has room for one `function_call`
   read_limits(body, chat);
   chat.stops = read_stops(body, "stop");
   chat.stream = body.boolean("stream").value_or(false);

@@ -18,7 +18,8 @@ struct ChatBody {
   std::size_t n = 1;
   std::vector<std::string> stops;
   bool stream = false, include_usage = false, cache_prompt = true;
-  bool return_progress = false, timings_per_token = false;
+  bool return_progress = false, timings_per_token = false,
+       functions = false;  // functions: those, and no tools
 };
 
 // ApiError naming the field.

@@ -33,8 +33,13 @@ void answer_chat(const Call& call) {
   request.progress = chat.return_progress;
   std::vector<TextRequest> sequences(chat.n, request);
   for (std::size_t i = 0; i < chat.n; ++i) sequences[i].sampling.seed += i;
-  const ChatAnswerOptions options{chat.n, chat.stream, chat.include_usage, chat.return_progress,
-                                  chat.logprobs.has_value()};
+  const ChatAnswerOptions options{chat.n,
+                                  chat.stream,
+                                  chat.include_usage,
+                                  chat.return_progress,
+                                  chat.logprobs.has_value(),
+                                  chat.timings_per_token,
+                                  chat.functions};
   AnswerHead head{http::random_name("chatcmpl-", 16), model, now_seconds()};
   Answering::start(call, std::move(sequences), std::make_unique<ChatAnswer>(std::move(head), options, served),
                    headers);

@@ -8,7 +8,7 @@ namespace sluice::serve {
 CompletionAnswer::CompletionAnswer(AnswerHead head, CompletionBody body, std::shared_ptr<const Served> served)
     : head_(std::move(head)), body_(std::move(body)), served_(std::move(served)) {
   for (std::size_t i = 0; i < body_.prompts.size() * body_.n; ++i)
-    choices_.push_back({{}, CompletionLogprobs(*served_), {}, !body_.echo, {}});
+    choices_.push_back({{}, CompletionLogprobs(*served_), {}, !body_.echo, {}, {}, {}});
 }
 
 JsonWriter CompletionAnswer::head_json() const {
@@ -53,6 +53,11 @@ void CompletionAnswer::write_choice(JsonWriter& out, std::size_t index, bool las
   } else {
     out.null();
   }
+  if (served_->tokenizer == nullptr) {
+    out.key("token_ids").begin_array();
+    for (const tokenizer::TokenId id : std::exchange(choice.ids, {})) out.integer(id);
+    out.end_array();
+  }
   out.end_object();
 }
 
@@ -62,7 +67,10 @@ void CompletionAnswer::chunk(std::size_t index, const Finish* finish, std::strin
   write_choice(json, index, finish != nullptr);
   json.end_array();
   if (body_.include_usage) json.null_member("usage");
-  if (finish != nullptr) write_extras(json, finish->usage, finish->timings, *served_);
+  if (finish != nullptr)
+    write_extras(json, finish->usage, finish->timings, *served_);
+  else if (body_.timings_per_token)
+    choices_[index].timings.write(json);
   out += "data: " + json.end_object().take() + "\n\n";
 }
 
@@ -70,12 +78,15 @@ void CompletionAnswer::begin(const Waiting& waiting, std::string& out) { out += 
 
 void CompletionAnswer::give(const AnswerEvent& event, std::string& out) {
   Choice& choice = choices_.at(event.sequence);
+  choice.timings.take(event);
   if (const auto* text = std::get_if<TextDelta>(&event.body)) {
     echo(event.sequence);
     choice.text += text->text;
     if (body_.logprobs)
       for (const ScoredToken& token : text->tokens) choice.logprobs.add(token);
-    if (body_.stream && !choice.text.empty()) chunk(event.sequence, nullptr, out);
+    if (served_->tokenizer == nullptr)
+      for (const ScoredToken& token : text->tokens) choice.ids.push_back(token.id);
+    if (body_.stream && (!choice.text.empty() || !choice.ids.empty())) chunk(event.sequence, nullptr, out);
   } else if (const auto* scores = std::get_if<PromptScores>(&event.body)) {
     choice.prompt_tokens.insert(choice.prompt_tokens.end(), scores->tokens.begin(), scores->tokens.end());
   } else if (const auto* finish = std::get_if<Finish>(&event.body)) {

@@ -87,7 +87,7 @@ CompletionBody read_completion(const Fields& body, const Served& served, Service
     completion.include_usage = options->boolean("include_usage").value_or(false);
   completion.cache_prompt = body.boolean("cache_prompt").value_or(true);
   completion.return_progress = body.boolean("return_progress").value_or(false);
-  body.boolean("timings_per_token");
+  completion.timings_per_token = body.boolean("timings_per_token").value_or(false);
   for (const char* name : {"response_format", "tools", "grammar", "json_schema"})
     if (body.has(name)) throw unsupported_value(name, "is not accepted here");
   completion.prompts = read_prompts(body, served, service);

@@ -23,7 +23,8 @@ struct CompletionBody {
   std::size_t max_tokens = 16, n = 1;
   std::optional<std::size_t> logprobs;
   std::vector<std::string> stops;
-  bool echo = false, stream = false, include_usage = false, cache_prompt = true, return_progress = false;
+  bool echo = false, stream = false, include_usage = false, cache_prompt = true, return_progress = false,
+       timings_per_token = false;
 };
 
 CompletionBody read_completion(const Fields& body, const Served& served, Service& service);

@@ -32,6 +32,7 @@ void write_top(JsonWriter& out, const ScoredToken& token, const Served& served) 
 }  // namespace
 
 std::string token_text(tokenizer::TokenId id, const Served& served) {
+  if (served.tokenizer == nullptr) return fmt::format("token_id:{}", id);
   std::string bytes = served.bytes_of(id);
   if (invalid_utf8(bytes) == std::string::npos) return bytes;
   std::string text = "bytes:";

@@ -10,7 +10,8 @@
 
 namespace sluice::serve {
 
-// A token's text, or "bytes:\xe2\x80" where it is no text by itself.
+// A token's text, or "bytes:\xe2\x80" where it is no text by itself, or
+// "token_id:7" where the model has no tokenizer.
 std::string token_text(tokenizer::TokenId id, const Served& served);
 
 class CompletionLogprobs {
