@@ -27,8 +27,8 @@ class EventQueue {
   EventQueue(const EventQueue&) = delete;
   EventQueue& operator=(const EventQueue&) = delete;
 
-  // False if the queue is closed or spilled, or has no room for the event, by which it is spilled: the request
-  // is to be cancelled. A Finish or a Failure always fits.
+  // False if the queue is closed or spilled, or has no room for the event and is spilled by that: the
+  // request is to be cancelled. A Finish or a Failure always fits.
   bool push(AnswerEvent event);
 
   // What is there, in order: all, or the first events, of about so many bytes.
