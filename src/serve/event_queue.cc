@@ -12,6 +12,12 @@ std::size_t bytes_of_scores(const std::vector<ScoredToken>& tokens) {
   return bytes;
 }
 
+bool is_last(const AnswerEvent& event) {
+  return std::holds_alternative<Finish>(event.body) || std::holds_alternative<Failure>(event.body);
+}
+
+}  // namespace
+
 std::size_t bytes_of_event(const AnswerEvent& event) {
   std::size_t bytes = sizeof(AnswerEvent);
   if (const auto* text = std::get_if<TextDelta>(&event.body)) {
@@ -26,34 +32,67 @@ std::size_t bytes_of_event(const AnswerEvent& event) {
   return bytes;
 }
 
-bool is_last(const AnswerEvent& event) {
-  return std::holds_alternative<Finish>(event.body) || std::holds_alternative<Failure>(event.body);
+EventQueue::~EventQueue() {
+  if (queues_ == nullptr) return;
+  queues_->forget(this);
+  queues_->give(bytes_);
 }
 
-}  // namespace
-
-bool EventQueue::push(AnswerEvent event) {
-  event.published = std::chrono::steady_clock::now();
-  const std::size_t bytes = bytes_of_event(event);
+EventQueue::Pushed EventQueue::try_push(AnswerEvent& event) {
+  const bool last = is_last(event);
+  std::size_t bytes = last ? 0 : bytes_of_event(event);
   const std::lock_guard lock(mutex_);
-  if (closed_) return false;
-  if (bytes_ + bytes > most_bytes_ && !is_last(event)) {
-    overflowed_ = true;
-    return false;
-  }
+  if (closed_ || spilled_) return Pushed::kNever;
+  if (bytes_ + bytes > most_bytes_) return Pushed::kNoRoom;
+  if (queues_ != nullptr && bytes > 0 && !queues_->take(bytes)) return Pushed::kNoRoom;
   const bool was_empty = events_.empty();
   events_.push_back(std::move(event));
   bytes_ += bytes;
   if (was_empty && wake_) wake_();
-  return true;
+  return Pushed::kDone;
 }
 
-std::vector<AnswerEvent> EventQueue::take() {
+bool EventQueue::push(AnswerEvent event) {
+  event.published = std::chrono::steady_clock::now();
+  Pushed pushed = try_push(event);
+  // Not under the mutex: another queue may be emptied for this one.
+  if (pushed == Pushed::kNoRoom && queues_ != nullptr && bytes() + bytes_of_event(event) <= most_bytes_ &&
+      queues_->make_room(this))
+    pushed = try_push(event);
+  if (pushed == Pushed::kNoRoom) spill();
+  return pushed == Pushed::kDone;
+}
+
+std::vector<AnswerEvent> EventQueue::take(std::size_t most) {
   std::vector<AnswerEvent> taken;
   const std::lock_guard lock(mutex_);
-  taken.swap(events_);
-  bytes_ = 0;
+  std::size_t bytes = 0;
+  while (!events_.empty() && (taken.empty() || bytes < most)) {
+    if (!spilled_ && !is_last(events_.front())) bytes += bytes_of_event(events_.front());
+    taken.push_back(std::move(events_.front()));
+    events_.pop_front();
+  }
+  bytes_ -= bytes;
+  if (queues_ != nullptr) queues_->give(bytes);
   return taken;
+}
+
+void EventQueue::give_all() {
+  events_.clear();
+  if (queues_ != nullptr) queues_->give(bytes_);
+  bytes_ = 0;
+}
+
+void EventQueue::spill() {
+  const std::lock_guard lock(mutex_);
+  if (closed_ || spilled_) return;
+  give_all();
+  spilled_ = true;
+  AnswerEvent& failure = events_.emplace_back();
+  failure.body =
+      Failure{Failure::Kind::kCancelled, "its answer was not read in time, or there is no memory for it"};
+  failure.published = std::chrono::steady_clock::now();
+  if (wake_) wake_();
 }
 
 void EventQueue::set_wake(std::function<void()> wake) {
@@ -65,14 +104,13 @@ void EventQueue::set_wake(std::function<void()> wake) {
 void EventQueue::close() {
   const std::lock_guard lock(mutex_);
   closed_ = true;
-  events_.clear();
-  bytes_ = 0;
+  give_all();
   wake_ = nullptr;
 }
 
-bool EventQueue::overflowed() const {
+bool EventQueue::spilled() const {
   const std::lock_guard lock(mutex_);
-  return overflowed_;
+  return spilled_;
 }
 
 std::size_t EventQueue::bytes() const {

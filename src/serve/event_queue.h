@@ -3,11 +3,14 @@
 
 #include <chrono>
 #include <cstddef>
+#include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <vector>
 
 #include "serve/answer_event.h"
+#include "serve/event_queues.h"
 
 namespace sluice::serve {
 
@@ -17,29 +20,44 @@ class EventQueue {
  public:
   static constexpr std::size_t kMostBytes = std::size_t{1} << 20;
 
-  explicit EventQueue(std::size_t most_bytes = kMostBytes) : most_bytes_(most_bytes) {}
+  // `queues`: whose memory it takes; null: nobody's.
+  explicit EventQueue(std::size_t most_bytes = kMostBytes, std::shared_ptr<EventQueues> queues = nullptr)
+      : most_bytes_(most_bytes), queues_(std::move(queues)) {}
+  ~EventQueue();
+  EventQueue(const EventQueue&) = delete;
+  EventQueue& operator=(const EventQueue&) = delete;
 
-  // False if the queue is full or closed: the request is to be cancelled. A Finish or a Failure always fits.
+  // False if the queue is closed or spilled, or has no room for the event and is spilled by that: the
+  // request is to be cancelled. A Finish or a Failure always fits.
   bool push(AnswerEvent event);
 
-  // All that is there, in order.
-  std::vector<AnswerEvent> take();
+  // What is there, in order: all, or the first events, of about so many bytes.
+  std::vector<AnswerEvent> take(std::size_t most = static_cast<std::size_t>(-1));
   // Called, on the thread that pushes, when events come into an empty queue; must not wait, and must not call
   // the queue. At once, on the calling thread, if events are there already. Empty: nobody is called any more.
   void set_wake(std::function<void()> wake);
   // Nobody takes any more.
   void close();
+  // Gives its memory back, and is left with a failure.
+  void spill();
 
-  bool overflowed() const;
+  bool spilled() const;
   std::size_t bytes() const;  // about what it holds
 
  private:
+  enum class Pushed { kDone, kNoRoom, kNever };
+  Pushed try_push(AnswerEvent& event);
+  void give_all();
+
   mutable std::mutex mutex_;
   const std::size_t most_bytes_;
+  const std::shared_ptr<EventQueues> queues_;
   std::size_t bytes_ = 0;
-  bool closed_ = false, overflowed_ = false;
-  std::vector<AnswerEvent> events_;
+  bool closed_ = false, spilled_ = false;
+  std::deque<AnswerEvent> events_;
   std::function<void()> wake_;
 };
+
+std::size_t bytes_of_event(const AnswerEvent& event);  // about what it takes in memory
 
 }  // namespace sluice::serve

@@ -18,6 +18,7 @@ using boost::system::error_code;
 constexpr std::size_t kMostAhead = 16 << 10;  // kept of what comes while an answer goes
 // A refused request's body is read to its end if it is small, so that the connection can go on.
 constexpr std::size_t kMostSkipped = 64 << 10;
+constexpr std::size_t kFreeSending = 4 << 10;  // to be sent, contained in kConnectionBytes
 
 }  // namespace
 
@@ -29,6 +30,7 @@ Connection::Connection(asio::io_context& io, Socket socket, std::shared_ptr<Serv
       peer_(std::move(peer)),
       share_(shared_->room),
       body_share_(shared_->room),
+      sending_share_(shared_->answers),
       deadline_(strand_),
       stall_(strand_) {
   ++shared_->counters.connections;
@@ -172,8 +174,18 @@ void Connection::fail(HttpFault fault, std::string_view text) {
 
 void Connection::put(std::string_view bytes) {
   if (state_ == State::kClosed) return;
+  if (!charge_sending(unsent() + bytes.size())) return drop("no memory");
   waiting_ += bytes;
   send();
+}
+
+bool Connection::has_room(std::size_t bytes) { return charge_sending(unsent() + bytes); }
+
+bool Connection::charge_sending(std::size_t bytes) {
+  if (bytes <= kFreeSending) return true;
+  while (sending_share_.bytes() < bytes && !sending_share_.resize(bytes))
+    if (!shared_->make_room || !shared_->make_room()) return false;
+  return true;
 }
 
 void Connection::send() {
@@ -182,7 +194,14 @@ void Connection::send() {
     sending_.clear();
     sending_.swap(waiting_);
     sent_ = 0;
-    if (sending_.empty()) return next();
+    if (sending_.empty()) {
+      if (sending_share_.bytes() > 0) {
+        sending_ = {};
+        waiting_ = {};
+        sending_share_.clear();
+      }
+      return next();
+    }
   }
   in_flight_ = true;
   watch_stall();
@@ -218,6 +237,10 @@ void Connection::finished(bool keep) {
 }
 
 void Connection::next() {
+  if (state_ == State::kAnswering && !answered_ && writer_) {
+    const std::shared_ptr<ConnectionWriter> writer = writer_;
+    return writer->sent();
+  }
   if (state_ != State::kAnswering || !answered_) return;
   if (const auto writer = std::exchange(writer_, nullptr)) writer->done();
   answered_ = false;
@@ -262,6 +285,11 @@ void Connection::close() {
   stall_.cancel();
   parser_.reset();
   body_share_.clear();
+  if (!in_flight_) {
+    sending_ = {};
+    waiting_ = {};
+    sending_share_.clear();
+  }
   error_code ignored;
   socket_.close(ignored);
 }

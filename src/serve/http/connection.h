@@ -29,15 +29,21 @@ class ConnectionWriter;
 // What all connections share.
 struct ServerShared {
   ServerShared(Application& app, const HttpLimits& http_limits, std::string name)
-      : application(app), limits(http_limits), server_name(std::move(name)), room(http_limits.room_bytes) {}
+      : application(app),
+        limits(http_limits),
+        server_name(std::move(name)),
+        room(http_limits.room_bytes),
+        answers(http_limits.room_bytes / 2, &room) {}
   void add(const std::shared_ptr<Connection>& connection);
   void remove(Connection* connection);
 
   Application& application;
   const HttpLimits limits;
   const std::string server_name;
-  Room room;
+  Room room;     // of connections, bodies and answers
+  Room answers;  // of answers alone: slow readers leave room for new requests
   HttpCounters counters;
+  std::function<bool()> make_room;  // frees memory that is less important than an answer's; may be empty
   std::mutex mutex;
   std::unordered_map<Connection*, std::weak_ptr<Connection>> connections;
 };
@@ -55,6 +61,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   // For its writer.
   void put(std::string_view bytes);
+  bool has_room(std::size_t bytes);  // for an answer of this length
   std::size_t unsent() const { return waiting_.size() + sending_.size() - sent_; }
   void finished(bool keep);         // the writer's answer is complete
   void drop(std::string_view why);  // the client is lost: closes
@@ -73,6 +80,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void on_request();
   void refuse(Response response, bool close);
   void fail(HttpFault fault, std::string_view text);
+  bool charge_sending(std::size_t bytes);
   void send();
   void on_sent(boost::system::error_code error, std::size_t bytes);
   void next();  // the answer has been sent
@@ -87,7 +95,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   const boost::asio::strand<boost::asio::io_context::executor_type> strand_;
   const std::shared_ptr<ServerShared> shared_;
   const std::string peer_;
-  RoomShare share_, body_share_;
+  RoomShare share_, body_share_, sending_share_;
   boost::asio::steady_timer deadline_, stall_;
   Deadline deadline_kind_ = Deadline::kNone;
   std::optional<RequestParser> parser_;

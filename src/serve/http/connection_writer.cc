@@ -41,10 +41,15 @@ std::string ConnectionWriter::head_text(const Response& response, bool whole) {
 void ConnectionWriter::send(Response response) {
   if (gone() || begun_) return;
   begun_ = true;
+  if (!connection_->has_room(response.body.size()))
+    response = shared_->application.on_fault(request_.get(), HttpFault::kNoRoom,
+                                             "there is no memory for an answer of this length");
   record_.status = response.status;
   std::string text = head_text(response, true);
   if (request_->method != "HEAD") text += response.body;
+  response.body = {};
   connection_->put(text);
+  if (gone()) return;
   release(keep_ && !response.close);
 }
 
@@ -58,7 +63,8 @@ void ConnectionWriter::begin(const Response& head) {
 
 void ConnectionWriter::write(std::string_view piece) {
   if (gone() || piece.empty() || request_->method == "HEAD") return;
-  if (connection_->unsent() + piece.size() > shared_->limits.unsent_bytes) {
+  // One piece may be larger, if there is memory for it.
+  if (connection_->unsent() > 0 && connection_->unsent() + piece.size() > shared_->limits.unsent_bytes) {
     connection_->drop("slow reader");
     return;
   }
@@ -72,12 +78,14 @@ void ConnectionWriter::write(std::string_view piece) {
 void ConnectionWriter::end(bool close) {
   if (gone()) return;
   if (chunked_ && request_->method != "HEAD") connection_->put("0\r\n\r\n");
+  if (gone()) return;
   release(keep_ && chunked_ && !close);
 }
 
 void ConnectionWriter::release(bool keep) {
   timer_.cancel();
   on_gone_ = nullptr;
+  on_sent_ = nullptr;
   const std::shared_ptr<Connection> connection = std::move(connection_);
   connection_ = nullptr;
   connection->finished(keep);
@@ -94,9 +102,15 @@ void ConnectionWriter::after(std::chrono::milliseconds delay, std::function<void
   });
 }
 
+void ConnectionWriter::sent() {
+  // The handler may end the answer, and with it itself.
+  if (const auto handler = on_sent_) handler();
+}
+
 void ConnectionWriter::lose(std::string_view why) {
   if (gone()) return;
   timer_.cancel();
+  on_sent_ = nullptr;
   connection_ = nullptr;
   if (record_.ending.empty()) record_.ending = why;
   if (const auto handler = std::exchange(on_gone_, nullptr)) handler(why);

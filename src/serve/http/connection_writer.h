@@ -26,9 +26,12 @@ class ConnectionWriter final : public Writer, public std::enable_shared_from_thi
   bool begun() const override { return begun_; }
   bool gone() const override { return connection_ == nullptr; }
   void on_gone(std::function<void(std::string_view)> handler) override { on_gone_ = std::move(handler); }
+  std::size_t unsent() const override { return gone() ? 0 : connection_->unsent(); }
+  void on_sent(std::function<void()> handler) override { on_sent_ = std::move(handler); }
   void post(std::function<void()> work) override;
   void after(std::chrono::milliseconds delay, std::function<void()> work) override;
 
+  void sent();                      // all that was written
   void lose(std::string_view why);  // the client has gone
   void done();                      // tells the application, once
 
@@ -44,6 +47,7 @@ class ConnectionWriter final : public Writer, public std::enable_shared_from_thi
   AccessRecord record_;
   boost::asio::steady_timer timer_;
   std::function<void(std::string_view)> on_gone_;
+  std::function<void()> on_sent_;
   const bool keep_;
   bool begun_ = false, chunked_ = false, told_ = false;
 };

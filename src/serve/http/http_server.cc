@@ -23,6 +23,8 @@ namespace {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
+constexpr int kSocketBuffer = 32 << 10;  // bytes; the kernel takes twice as many
+
 int spare_descriptor() { return open("/dev/null", O_RDONLY | O_CLOEXEC); }
 
 }  // namespace
@@ -74,6 +76,8 @@ class HttpServer::Impl : public std::enable_shared_from_this<HttpServer::Impl> {
 
   void post(std::function<void()> work) { asio::post(io_, std::move(work)); }
   const HttpCounters& counters() const { return shared_->counters; }
+  std::shared_ptr<Room> answers_room() const { return {shared_, &shared_->answers}; }
+  void set_make_room(std::function<bool()> make_room) { shared_->make_room = std::move(make_room); }
 
  private:
   void close_listening() {
@@ -150,6 +154,8 @@ class HttpServer::Impl : public std::enable_shared_from_this<HttpServer::Impl> {
       return;
     }
     no_delay(descriptor, address);
+    for (const int buffer : {SO_SNDBUF, SO_RCVBUF})  // the kernel's memory counts, too
+      setsockopt(descriptor, SOL_SOCKET, buffer, &kSocketBuffer, sizeof(kSocketBuffer));
     const bool full =
         shared_->counters.connections.load() >= static_cast<std::int64_t>(shared_->limits.connections);
     const auto connection = std::make_shared<Connection>(io_, std::move(socket), shared_, peer_name(address));
@@ -179,5 +185,9 @@ void HttpServer::stop_accepting() { impl_->stop_accepting(); }
 void HttpServer::stop() { impl_->stop(); }
 void HttpServer::post(std::function<void()> work) { impl_->post(std::move(work)); }
 const HttpCounters& HttpServer::counters() const { return impl_->counters(); }
+std::shared_ptr<Room> HttpServer::answers_room() const { return impl_->answers_room(); }
+void HttpServer::set_make_room(std::function<bool()> make_room) {
+  impl_->set_make_room(std::move(make_room));
+}
 
 }  // namespace sluice::serve::http

@@ -10,6 +10,7 @@
 
 #include "serve/http/application.h"
 #include "serve/http/http_limits.h"
+#include "serve/http/room.h"
 
 namespace sluice::serve::http {
 
@@ -36,6 +37,9 @@ class HttpServer {
   // Runs on one of its threads, thread-safe; dropped when it has stopped.
   void post(std::function<void()> work);
   const HttpCounters& counters() const;
+  std::shared_ptr<Room> answers_room() const;
+  // Before start(): frees memory for answers; called by several threads. False: there is none to be freed.
+  void set_make_room(std::function<bool()> make_room);
 
  private:
   class Impl;

@@ -38,9 +38,12 @@ class Writer {
   virtual void end(bool close = false) = 0;
   virtual bool begun() const = 0;
   virtual bool gone() const = 0;
+  virtual std::size_t unsent() const = 0;  // bytes that wait for the client
 
   // Called once if the client goes away, or reads too slowly, before the end. "disconnected", "slow reader"
   virtual void on_gone(std::function<void(std::string_view why)> handler) = 0;
+  // Called whenever all that was written has been sent, until the end.
+  virtual void on_sent(std::function<void()> handler) = 0;
   virtual void post(std::function<void()> work) = 0;  // thread-safe
   // Once, unless the answer has ended by then; a second call replaces the first.
   virtual void after(std::chrono::milliseconds delay, std::function<void()> work) = 0;

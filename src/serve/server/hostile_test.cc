@@ -1,6 +1,7 @@
 // Clients that mean no good, or have bad luck.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -266,21 +267,89 @@ TEST(Hostile, WhoGoesAwayIsCancelled) {
   }
 }
 
+// Pushes so much to the newest request, or until it is lost.
+bool push_text(TestServer& server, std::size_t bytes) {
+  const std::string text(10'000, 'x');
+  bool taken = true;
+  for (std::size_t done = 0; done < bytes && taken; done += text.size()) {
+    taken = server.backend.push(0, TextDelta{text, {}});
+    if (done % 200'000 == 0) std::this_thread::sleep_for(milliseconds(1));
+  }
+  return taken;
+}
+
 TEST(Hostile, ASlowReaderIsCancelled) {
-  ServerOptions options = quick();
-  options.limits.unsent_bytes = 100'000;
-  TestServer server(std::move(options));
+  TestServer server(quick());
   TestClient client(server.port(), 4096);
   client.send(request_text("POST", "/v1/chat/completions", kBody));
   ASSERT_TRUE(server.backend.wait_for_submitted(1));
-  const std::string text(10'000, 'x');
-  bool taken = true;
-  for (int i = 0; i < 2000 && taken; ++i) {
-    taken = server.backend.push(0, TextDelta{text, {}});
-    std::this_thread::sleep_for(milliseconds(1));
-  }
-  EXPECT_FALSE(taken);
+  EXPECT_FALSE(push_text(server, 20'000'000));
   EXPECT_TRUE(server.backend.wait_for_cancelled(1));
+}
+
+// Many readers that take nothing share what memory there is, and one that reads gets all.
+TEST(Hostile, SlowReadersTogetherTakeNoMoreThanThereIs) {
+  ServerOptions options = quick();
+  options.limits.stall = std::chrono::seconds(60);
+  options.limits.room_bytes = 1'500'000;
+  TestServer server(std::move(options));
+  std::vector<std::unique_ptr<TestClient>> slow;
+  constexpr std::size_t kSlow = 30;
+  for (std::size_t i = 1; i <= kSlow; ++i) {
+    slow.push_back(std::make_unique<TestClient>(server.port(), 4096));
+    slow.back()->send(request_text("POST", "/v1/chat/completions", kBody));
+    ASSERT_TRUE(server.backend.wait_for_submitted(i));
+    push_text(server, 700'000);
+  }
+  EXPECT_TRUE(server.backend.wait_for_cancelled(1));
+  TestClient reader(server.port());
+  reader.send(request_text("POST", "/v1/chat/completions", kBody));
+  ASSERT_TRUE(server.backend.wait_for_submitted(kSlow + 1));
+  // It is given no more than it can have read by then.
+  std::atomic<std::size_t> read = 0;
+  std::thread pushes([&] {
+    for (std::size_t pushed = 0; pushed < 3'000'000; pushed += 100'000) {
+      EXPECT_TRUE(push_text(server, 100'000));
+      while (read + 100'000 < pushed) std::this_thread::sleep_for(milliseconds(1));
+    }
+    server.backend.push(0, example_finish());
+  });
+  std::string body;
+  while (body.find("[DONE]") == body.npos) {
+    const std::string piece = reader.receive();
+    if (piece.empty()) break;
+    body += piece;
+    read = body.size();
+  }
+  read = std::size_t{1} << 40;  // whatever came, the other thread ends
+  pushes.join();
+  EXPECT_GT(body.size(), 3'000'000u);
+  EXPECT_NE(body.find("data: [DONE]\n\n"), std::string::npos);
+  // Whoever was too slow is told so, behind what had been sent.
+  EXPECT_NE(slow.front()->response().body.find("was not read in time"), std::string::npos);
+}
+
+// An answer that does not stream is kept until its end, and that memory counts.
+TEST(Hostile, AnAnswerThatDoesNotFitIsOneError) {
+  ServerOptions options = quick();
+  options.limits.room_bytes = 300'000;
+  TestServer server(std::move(options));
+  std::atomic<EventQueue*> queue = nullptr;
+  server.backend.set_script([&](const auto&, EventQueue& events) { queue = &events; });
+  TestClient client(server.port());
+  client.send(request_text("POST", "/v1/completions", R"({"prompt":"a"})"));
+  ASSERT_TRUE(server.backend.wait_for_submitted(1));
+  for (int i = 0; i < 50 && server.backend.push(0, TextDelta{std::string(10'000, 'x'), {}}); ++i)
+    while (queue.load()->bytes() > 0) std::this_thread::sleep_for(milliseconds(1));
+  const TestResponse response = client.response();
+  EXPECT_GE(response.status, 500);
+  EXPECT_NE(response.body.find("there is no memory for"), std::string::npos) << response.body;
+  EXPECT_TRUE(server.backend.wait_for_cancelled(1));
+  server.backend.set_script([](const auto&, EventQueue& events) {
+    events.push({0, TextDelta{std::string(10'000, 'x'), {}}, {}});
+    events.push({0, example_finish(), {}});
+  });
+  EXPECT_EQ(server.ask("POST", "/v1/completions", R"({"prompt":"a"})").status, 200);
 }
 
 TEST(Hostile, RequestsMayComeBeforeTheAnswerHasEnded) {

@@ -56,6 +56,11 @@ class Server::Impl {
     gate_.service().http_counts = [this] {
       return std::pair(http_.counters().connections.load(), http_.counters().bytes_sent.load());
     };
+    const std::shared_ptr<http::Room> room = http_.answers_room();
+    const std::shared_ptr<EventQueues> queues = gate_.service().queues;
+    queues->share([room](std::size_t bytes) { return room->take(bytes); },
+                  [room](std::size_t bytes) { room->give(bytes); });
+    http_.set_make_room([queues] { return queues->make_room(); });
   }
 
   void start() { http_.start(listening_.descriptor, threads_of(options_)); }

@@ -16,6 +16,9 @@ double seconds_between(std::chrono::steady_clock::time_point from, std::chrono::
   return std::chrono::duration<double>(to - from).count();
 }
 
+// Bytes on their way to a client, beyond which further events wait in their queue.
+constexpr std::size_t kEnoughUnsent = 4 << 10;
+
 bool is_token(const EventBody& body) {
   return std::holds_alternative<TextDelta>(body) || std::holds_alternative<ReasoningDelta>(body) ||
          std::holds_alternative<ToolBegin>(body) || std::holds_alternative<ToolArguments>(body);
@@ -52,6 +55,7 @@ Answering::Answering(const Call& call, std::unique_ptr<AnswerFormat> format, std
     : call_(call),
       format_(std::move(format)),
       headers_(std::move(headers)),
+      queue_(call.service.queues->make()),
       clocks_(sequences),
       open_(sequences) {
   ++call_.service.answers;
@@ -62,6 +66,7 @@ Answering::~Answering() {
     const std::lock_guard lock(call_.service.mutex);
     call_.service.answering.erase(this);
   }
+  call_.service.queues->give(held_);
   --call_.service.answers;
 }
 
@@ -87,18 +92,28 @@ void Answering::listen() {
   }
   if (call_.writer->gone()) return;
   queue_->set_wake([self = shared_from_this()] { self->call_.writer->post([self] { self->drain(); }); });
-  if (format_->streams()) ping_later();
+  if (!format_->streams()) return;
+  call_.writer->on_sent([self = shared_from_this()] { self->drain(); });
+  ping_later();
 }
 
+// Events stay in their queue until the client has read what came before them.
 void Answering::drain() {
-  if (over_) return;
+  while (!over_ && (call_.writer->unsent() < kEnoughUnsent || queue_->spilled()) && give_events()) {
+  }
+}
+
+bool Answering::give_events() {
   std::string out;
-  for (const AnswerEvent& event : queue_->take()) {
+  const std::vector<AnswerEvent> events = queue_->take(kEnoughUnsent);
+  for (const AnswerEvent& event : events) {
     measure(event);
     if (const auto* failure = std::get_if<Failure>(&event.body)) {
       call_.writer->write(out);
-      return fail(*failure);
+      fail(*failure);
+      return false;
     }
+    if (!format_->streams() && !hold(event)) return false;
     format_->give(event, out);
     take(event);
   }
@@ -107,6 +122,20 @@ void Answering::drain() {
     call_.writer->write(out);
   }
   if (open_ == 0 && !over_) finish();
+  return !events.empty();
+}
+
+// What does not stream is kept until its end.
+bool Answering::hold(const AnswerEvent& event) {
+  const std::size_t bytes = bytes_of_event(event);
+  if (call_.service.queues->take(bytes)) {
+    held_ += bytes;
+    return true;
+  }
+  fail_as(
+      ApiError(503, "out_of_memory_budget", "there is no memory for an answer of this length").retry_after(5),
+      "error");
+  return false;
 }
 
 void Answering::take(const AnswerEvent& event) {
@@ -155,12 +184,15 @@ void Answering::finish_sequence(std::size_t sequence, const Finish& finish) {
 }
 
 void Answering::fail(const Failure& failure) {
-  const ApiError error = failure_error(failure);
   // Whoever still waits when the server stops is refused, as those are that come then.
   const bool refused = failure.kind == Failure::Kind::kDraining && !admitted_;
   const char* const reason = failure.kind == Failure::Kind::kError ? "error"
                              : refused                             ? "refused"
                                                                    : "cancelled";
+  fail_as(failure_error(failure), reason);
+}
+
+void Answering::fail_as(const ApiError& error, const char* reason) {
   call_.writer->record().ending = reason;
   call_.service.metrics.add("request_failure_total", reason);
   over();

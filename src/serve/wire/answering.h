@@ -36,10 +36,13 @@ class Answering : public std::enable_shared_from_this<Answering> {
   void submit(std::vector<TextRequest> sequences);
   void listen();
   void drain();
+  bool give_events();  // false: nothing was there
+  bool hold(const AnswerEvent& event);
   void take(const AnswerEvent& event);
   void measure(const AnswerEvent& event);
   void finish_sequence(std::size_t sequence, const Finish& finish);
   void fail(const Failure& failure);
+  void fail_as(const ApiError& error, const char* reason);
   void finish();
   void lost(std::string_view why);
   void ping_later();
@@ -50,9 +53,10 @@ class Answering : public std::enable_shared_from_this<Answering> {
   const Call call_;
   const std::unique_ptr<AnswerFormat> format_;
   const http::Headers headers_;
-  const std::shared_ptr<EventQueue> queue_ = std::make_shared<EventQueue>();
+  const std::shared_ptr<EventQueue> queue_;
   std::vector<Clock> clocks_;
   std::size_t open_ = 0;  // sequences
+  std::size_t held_ = 0;  // bytes of an answer that does not stream
   RequestId id_ = 0;
   PrefillProgress prefill_;
   bool over_ = false, admitted_ = false, sent_since_ping_ = false;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "serve/backend.h"
+#include "serve/event_queues.h"
 #include "serve/http/http_limits.h"
 #include "serve/http/writer.h"
 #include "serve/wire/answer_binding.h"
@@ -46,6 +47,7 @@ struct Service {
   // What HTTP counts, for the metrics page.
   std::function<std::pair<std::int64_t, std::uint64_t>()> http_counts;  // connections, bytes sent
 
+  const std::shared_ptr<EventQueues> queues = std::make_shared<EventQueues>();
   BoardFeed board;
   GrammarShelf grammars;
 
