@@ -40,7 +40,8 @@ class Setting {
       kSystem, kThink, kNoHistory, kSimpleIo, kNoGenerationPrompt, kSet, kCaps, kHost, kPort, kUnix, kApiKey,
       kApiKeyFile, kNoAuth, kAllowedHost, kCorsOrigin, kAlias, kStrictModel, kParallel, kKvTokens,
       kDecodeShare, kQueue, kSsePing, kDrain, kLogJson, kLogPrompts, kUiDir, kNoUi, kTrustSpecial,
-      kToolFormat, kKeepBillingHeader, kPresencePenalty, kFrequencyPenalty, kLogitBias, kChat, kDeviceMath;
+      kToolFormat, kKeepBillingHeader, kPresencePenalty, kFrequencyPenalty, kLogitBias, kChat, kDeviceMath,
+      kHours;
 
   static constexpr char kMarkBegin = '\x1e';  // a control character, which no text of ours has otherwise
 
@@ -218,7 +219,8 @@ inline constexpr Setting Setting::kFrequencyPenalty{160};
 inline constexpr Setting Setting::kLogitBias{161};
 inline constexpr Setting Setting::kChat{162};
 inline constexpr Setting Setting::kDeviceMath{163};
-inline constexpr std::size_t kSettings = 164;
+inline constexpr Setting Setting::kHours{164};
+inline constexpr std::size_t kSettings = 165;
 
 std::string mark(Setting setting);
 std::string operator+(std::string text, Setting setting);

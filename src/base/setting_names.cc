@@ -171,6 +171,7 @@ constexpr SettingNames kNames = {{
     {Setting::kLogitBias, "--logit-bias", "logit_bias"},
     {Setting::kChat, "--chat", "chat"},
     {Setting::kDeviceMath, "--device-math", "device_math"},
+    {Setting::kHours, "--hours", "hours"},
 }};
 
 constexpr bool in_order(const SettingNames& names) {
