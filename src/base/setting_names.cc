@@ -172,6 +172,7 @@ constexpr SettingNames kNames = {{
     {Setting::kChat, "--chat", "chat"},
     {Setting::kDeviceMath, "--device-math", "device_math"},
     {Setting::kDraft, "--draft", "draft"},
+    {Setting::kHours, "--hours", "hours"},
 }};
 
 constexpr bool in_order(const SettingNames& names) {

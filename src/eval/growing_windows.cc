@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/setting.h"
 #include "base/stopwatch.h"
 #include "engine/engine.h"
 #include "eval/identity.h"
@@ -35,10 +36,12 @@ class Grower {
     grown_.exact.resize(growing_.exact ? grown_.windows.size() : 0);
     if (grown_.windows.size() < 2)
       throw Error(ErrorKind::kInvalid, "the time is too short: the error of a loss comes from its windows")
-          .in("hours")
+          .in(Setting::kHours)
           .expected("time for at least 2 windows")
           .found(fmt::format("time for {}", grown_.windows.size()))
-          .fix("give more hours" + std::string(state_.path().empty() ? "" : ": the same command goes on"));
+          .fix("give more " + Setting::kHours +
+               (state_.path().empty() ? ""
+                                      : ": what is done is in " + state_.path() + " and counts for none"));
     return std::move(grown_);
   }
 

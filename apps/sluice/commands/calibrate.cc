@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <charconv>
+#include <cmath>
 #include <iostream>
 #include <optional>
 #include <string>
@@ -40,6 +42,7 @@ struct Options {
   bool residual = false;
   std::optional<std::int64_t> tokens;
   std::int64_t window = 256, prompt = 64;
+  std::optional<double> hours;
 };
 
 std::string percent(double share) { return fmt::format("{:.3f} %", 100 * share); }
@@ -100,6 +103,16 @@ void print_tables(const engine::Calibration& calibration) {
   throw Error(ErrorKind::kUsage, why).in(setting).expected(expected).found(found).fix(fix);
 }
 
+void positive_hours(const std::string& text) {
+  double hours = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), hours);
+  if (error == std::errc() && end == text.data() + text.size() && hours > 0 && std::isfinite(hours)) return;
+  throw Error(ErrorKind::kUsage, "not a time")
+      .in(Setting::kHours)
+      .expected("hours above 0, as 0.5")
+      .found(text);
+}
+
 // Checked before the work begins. Whether the store is in slices.
 bool check_store(const EngineFlags& flags, const std::string& state) {
   check_model_name(flags.model);
@@ -144,6 +157,9 @@ void calibrate(const Options& options) {
       if (!value.empty())
         refuse(setting, "a residual is measured with one model, and at once",
                Setting::kResidual + " without it", "both", "leave out one of the two");
+    if (options.hours)
+      refuse(Setting::kHours, "a residual is measured with a text, and not longer",
+             Setting::kResidual + " without it", "both", "leave out one of the two");
     return calibrate_residual(
         flags, {options.file, options.output, options.tokens.value_or(kResidualTokens), options.window});
   }
@@ -154,7 +170,8 @@ void calibrate(const Options& options) {
                                    .state = options.state,
                                    .tokens = options.tokens.value_or(kCalibrationTokens),
                                    .window = options.window,
-                                   .prompt = options.prompt};
+                                   .prompt = options.prompt,
+                                   .hours = options.hours};
   const bool sliced = check_store(flags, options.state);
   if (sliced && options.reference.empty())
     refuse(Setting::kReference, "losses are measured against the model that the store was packed from",
@@ -208,6 +225,10 @@ void add_calibrate(Command& app) {
   command->add_option(
       Setting::kState, &options->state,
       "File that keeps what is finished: the same command goes on there after an interruption");
+  command
+      ->add_option(Setting::kHours, &options->hours,
+                   "Ends after so many hours with the errors reached by then; default: as long as it takes")
+      ->check(positive_hours);
   add_common_flags(
       *command, flags,
       {.memory = "Budget for everything (8GiB, 500MB); default: what is free, less max(512 MiB, 5 %)",

@@ -74,8 +74,8 @@ void print_what_is_known(std::span<const eval::LossDifference> losses, std::uint
   print_wrapped(fmt::format(
       "{} of {} losses are known to a tenth, or to 0.2 % of perplexity{}", known, losses.size(),
       widest > 0 ? fmt::format("; the widest error of the others is {:.2f} %: more text tells more, with a "
-                               "larger {}",
-                               100 * widest, flag(Setting::kTokens))
+                               "larger {} or more {}",
+                               100 * widest, flag(Setting::kTokens), flag(Setting::kHours))
                  : ""));
   if (scored >= eval::kFewScored) return;
   print_wrapped(

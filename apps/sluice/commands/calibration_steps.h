@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,6 +21,7 @@ struct EngineFlags;
 struct CalibrationRequest {
   std::string file, state;  // as typed; no state: nothing is kept on the way
   std::int64_t tokens = 0, window = 0, prompt = 0;
+  std::optional<double> hours = {};  // empty: as long as it takes
 };
 
 // At most as many tokens of the text as are asked for.
@@ -38,6 +40,7 @@ Settings calibration_settings(const CalibrationRequest& request, const OpenModel
   settings.engine = engine_options(flags);
   settings.engine.positions = settings.windows.window;
   settings.state = request.state;
+  settings.hours = request.hours;
   return settings;
 }
 
