@@ -46,6 +46,8 @@ soak: build packages-bench
 # Needs packages of a virtual environment: make test-clients PYTHON=VENV/bin/python (openai, anthropic, lm-eval), test-page (playwright).
 PYTHON ?= python3
 test-clients: build
+	@tests/clients/curl_transcripts.py build/sluice
+	@tests/clients/open_webui.py build/sluice
 	@$(PYTHON) tests/clients/real_server.py build/sluice || { status=$$?; [ $$status = 77 ] && echo "NOTHING WAS TESTED"; exit $$status; }
 
 test-page:

@@ -214,6 +214,36 @@ TEST_F(ChatTest, APasteOfSeveralLinesIsOneMessage) {
   EXPECT_EQ(Json::parse(content_of(saved))[0]["content"], "About: one\ntwo\nthree !");
 }
 
+TEST_F(ChatTest, AWindowMayChangeItsSize) {
+  Sitting sitting(4);
+  Person& person = sitting.person;
+  if (!person.has_terminal()) GTEST_SKIP() << "no terminals here";
+  const std::string saved = sitting.home + "/saved.json";
+  const std::string words = "the quick brown fox jumps over the lazy dog and away";
+  person.see(kReady);
+  person.type(words);
+  person.see("away");
+  person.resize(30);
+  // The line is drawn again, broken where the window now ends.
+  const std::string drawn = person.see("away");
+  EXPECT_NE(drawn.find("the quick"), std::string::npos) << drawn;
+  person.type(
+      "\x7f\x7f\x7f\x7f"
+      "far");
+  person.see("far");
+  person.resize(100);
+  person.see("far");
+  person.type("\r");
+  person.see("tok");
+  person.resize(20);
+  person.see(kReady);
+  person.type("/save " + saved + "\r");
+  person.see("written");
+  person.see(kReady);
+  EXPECT_EQ(person.leave_by(kCtrlD).code, 0);
+  EXPECT_EQ(Json::parse(content_of(saved))[0]["content"], words.substr(0, words.size() - 4) + "far");
+}
+
 // A terminal that cannot move its cursor gets lines and prompts, and no escapes.
 TEST_F(ChatTest, ADumbTerminalWillDo) {
   Sitting sitting(12, "dumb");

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <pty.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -41,6 +42,10 @@ class Person {
   Person& operator=(const Person&) = delete;
 
   bool has_terminal() const { return child_ > 0; }
+  void resize(unsigned short columns) {
+    const winsize size = {24, columns, 0, 0};
+    EXPECT_EQ(::ioctl(terminal_, TIOCSWINSZ, &size), 0);
+  }
   void type(const std::string& keys) {
     EXPECT_EQ(::write(terminal_, keys.data(), keys.size()), static_cast<ssize_t>(keys.size()));
   }

@@ -26,18 +26,14 @@ from harness import Context, Mock, TESTS, ask
 
 
 def take_picture(flags, browser):
-    """The picture of the documentation: the map and the table of a model in use."""
-    server = Mock("--busy", "--device", "--layers", "24", "--experts", "64", "--pace", "0.02")
-    try:
-        page = browser.new_page(viewport={"width": 1400, "height": 760}, color_scheme="dark")
-        page.goto(server.url)
-        page.wait_for_selector("#question")
-        ask(page, "slow", wait=False)
-        page.click(".tabs a[data-view=experts]")
-        page.wait_for_timeout(4000)
-        page.screenshot(path=flags.picture)
-    finally:
-        server.stop()
+    """The picture of the documentation: the map and the table of a model in use, of the server of --url."""
+    page = browser.new_page(viewport={"width": 1400, "height": 760}, color_scheme="dark")
+    page.goto(flags.url)
+    page.wait_for_selector("#question")
+    ask(page, "Tell me of the fox who lived near the sea.", wait=False)
+    page.click(".tabs a[data-view=experts]")
+    page.wait_for_timeout(3000)
+    page.screenshot(path=flags.picture)
 
 
 def main():
@@ -46,7 +42,7 @@ def main():
     parser.add_argument("--key", help="its key")
     parser.add_argument("--shots", help="a folder for screenshots")
     parser.add_argument("--only", default="", help="tests whose name contains this")
-    parser.add_argument("--picture", help="makes the picture of the documentation, and nothing else")
+    parser.add_argument("--picture", help="makes the picture of the documentation from --url, and nothing else")
     parser.add_argument("--browser", default="/usr/bin/chromium")
     flags = parser.parse_args()
     if flags.url and not flags.url.endswith("/"):

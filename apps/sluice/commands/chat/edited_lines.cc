@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <histedit.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -111,12 +112,23 @@ class EditedLines final : public LineReader {
         stopped_ = true;
         return -1;
       }
+      follow_size();
       if (ready <= 0) continue;
       unsigned char byte = 0;
       const ssize_t count = ::read(STDIN_FILENO, &byte, 1);
       if (count == 1) return byte;
       if (count == 0 || (errno != EINTR && errno != EAGAIN)) return -1;
     }
+  }
+  // The line is drawn for the width that the terminal has now.
+  void follow_size() {
+    struct winsize size {};
+    if (::ioctl(STDIN_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == columns_) return;
+    const bool first = columns_ == 0;  // as the editor was made for
+    columns_ = size.ws_col;
+    if (first) return;
+    ::el_resize(editor_);
+    ::el_set(editor_, EL_REFRESH);
   }
   static bool is_empty(EditLine* editor) {
     const LineInfo* const line = ::el_line(editor);
@@ -201,6 +213,7 @@ class EditedLines final : public LineReader {
   History* history_ = nullptr;
   std::vector<std::pair<std::string, std::string>> pastes_;  // of this line: the mark, and what it stands for
   bool stopped_ = false;
+  unsigned short columns_ = 0;  // of the terminal, when it was last looked at; 0: not yet
 };
 
 }  // namespace
