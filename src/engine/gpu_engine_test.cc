@@ -182,7 +182,7 @@ TEST_P(GpuEngineTest, WhatItDoesNotComputeAsTheHostIsLeftToTheHost) {
     const char* named;
   };
   const std::vector<float> host = logits(*engine(options("none")));
-  for (const Case& one : {Case{Operation::kAttention, false, false, true, "attention over a f32 cache"},
+  for (const Case& one : {Case{Operation::kAttention, false, false, true, "attention over"},
                           Case{Operation::kRmsNorm, true, false, true, "the launch was refused"},
                           Case{Operation::kGatherRows, false, true, false, "gathering rows of experts"},
                           Case{Operation::kMlp, false, false, false, "experts in "}}) {
