@@ -228,8 +228,12 @@ class Plain {
   void begin_step(bool prompt, std::span<const SequenceSpan> spans) {
     if (p_.constraint) p_.constraint->begin_step(spans);
     tries_ = reads_ahead() && !prompt;
-    allowed_ = !tries_ || trial_.begin_step();
-    as_asked_ = true;
+    const bool drafts = !prompt && spans[0].tokens > 1;  // not on trial
+    if (drafts)
+      allowed_ = !tries_ || !trial_.decided() || trial_.pays();
+    else
+      allowed_ = !tries_ || trial_.begin_step();
+    as_asked_ = !drafts;
   }
   void end_step(const StepCost& cost) {
     if (p_.constraint) p_.constraint->end_step();
