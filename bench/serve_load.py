@@ -120,10 +120,11 @@ async def send(server, request):
             await asyncio.sleep(request.leave_after)
             return answer
         if request.kind == "slow":
+            head = b""
             for _ in range(3):
-                await reader.readexactly(1)
+                head += await reader.readexactly(1)
                 await asyncio.sleep(1)
-            answer.status = 200
+            answer.status = int((head + await reader.readline()).split()[1])
         else:
             answer.status = int((await reader.readline()).split()[1])
         await read_events(reader, answer, begin)
