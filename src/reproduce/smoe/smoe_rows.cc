@@ -238,7 +238,7 @@ class SmoeRows {
     row("S-F16e", "+CE, +ER, +Pre, +BA where the host computes: admission idle instead of loaded",
         "no such number; no goal", "S3, " + admission_text(results_.places, kSmoeKnownPlace),
         {Evidence::kReplay},
-        fmt::format("`--admit idle` is ours (SPEC §10, G5): while the link is idle, the cache also takes in "
+        fmt::format("Idle admission is ours (SPEC §10, G5): while the link is idle, the cache also takes in "
                     "what the host has computed. TPOT from loaded to idle, and the cache ratios. Overlap {}: "
                     "{}. The last rung, B = {}: {}",
                     kSecondOverlap, admission_text(results_.overlap, kSmoeKnownPlace), batch_list(),
