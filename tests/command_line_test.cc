@@ -278,7 +278,7 @@ TEST(CommandLine, HelpOfRunBeginsWithPromptAndSampling) {
 
 // A flag that nothing looks at is not taken for one that acts.
 TEST(CommandLine, PolicyFlagsAreWhereTheyAct) {
-  for (const char* flag : {"--router", "--cache", "--precision"})
+  for (const char* flag : {"--router", "--cache", "--constraint"})
     expect_usage_error("profile m " + std::string(flag) + " exact", "unknown flag " + std::string(flag));
   expect_usage_error("profile m --preset zipmoe", "unknown flag --preset");
 }

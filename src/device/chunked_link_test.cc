@@ -147,8 +147,8 @@ TEST_F(PipelinedLink, AWithdrawnCopyEndsBehindItsLastChunk) {
   const Ticket ticket = send(0, 5, Traffic::kPrefetch);
   unit_.wait_for_started(3);
   EXPECT_EQ(link_->withdraw(ticket).stage, CopyStage::kUnderWay);
+  const Ticket other = send(8, 1, Traffic::kUpdate);  // before the link may sleep behind the last chunk
   unit_.let_end(2);
-  const Ticket other = send(8, 1, Traffic::kUpdate);
   unit_.wait_for_started(4);
   EXPECT_FALSE(ticket.event().done());
   unit_.let_end(2);
