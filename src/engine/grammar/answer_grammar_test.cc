@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "base/error.h"
+#include "base/error_of.h"
 #include "engine/grammar/answer_guide.h"
 #include "engine/grammar/schema_testing.h"
 #include "engine/grammar/schema_validator_testing.h"
@@ -103,12 +104,15 @@ class BoundCalls : public ::testing::Test {
   }
 
   static void expect_fits(const Call& call, const std::string& text) {
-    const Json arguments = Json::parse(call.arguments);
     if (call.name == "wait") {
-      EXPECT_TRUE(arguments.is_object()) << text;
+      // Its object is free, so that a random walk may name a key twice, which our parser refuses.
+      const std::string error =
+          sluice::testing::error_of([&] { EXPECT_TRUE(Json::parse(call.arguments).is_object()) << text; });
+      EXPECT_TRUE(error == "no error" || error.find("duplicate key") != std::string::npos) << error << text;
       return;
     }
     EXPECT_EQ(call.name, "get_weather") << text;
+    const Json arguments = Json::parse(call.arguments);
     const Json schema = Json::parse(kSchema);
     EXPECT_TRUE(testing::fits(schema, arguments, schema)) << text;
   }
