@@ -25,7 +25,7 @@ std::vector<std::string> compare_words() {
   return {"compare",  kModel,
           "--preset", "z-basic-lru,z-accelerate",
           "--runs",   "3",
-          "-n",       "10",
+          "-n",       "24",
           "-p",       "Once upon a time",
           "--memory", memory(40),
           "--isa",    "scalar",
