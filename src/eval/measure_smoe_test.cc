@@ -65,7 +65,7 @@ class SmoeLoss : public ::testing::Test {
   static bool go_on(std::size_t) { return true; }
 
   static constexpr SteppedWindows kWindows{128, 32};
-  static constexpr std::size_t kTokens = 768;
+  static constexpr std::size_t kTokens = 1024;
   static inline std::unique_ptr<store::Checkpoint> checkpoint_;
   static inline std::unique_ptr<model::Model> model_;
   static inline std::vector<tokenizer::TokenId> tokens_;
@@ -74,7 +74,7 @@ class SmoeLoss : public ::testing::Test {
 
 TEST_F(SmoeLoss, GrowsWithAlphaAndBuysBytes) {
   const SmoeCalibration& measured = calibration();
-  EXPECT_EQ(measured.text.scored, 6u * (128 - 32 - 1));
+  EXPECT_EQ(measured.text.scored, 8u * (128 - 32 - 1));
   EXPECT_GT(measured.perplexity, 20);
   EXPECT_LT(measured.perplexity, 80);
   ASSERT_EQ(measured.points.size(), 8u);
