@@ -1,5 +1,7 @@
 #include "device/page_lock.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace sluice::device {
@@ -9,13 +11,13 @@ void CrossingBuffers::attach(PageLock& lock) {
   SLUICE_CHECK(lock_ == nullptr, "two devices lock pages of one accountant");
   lock_ = &lock;
   locked_ = {};
-  for (auto& [data, buffer] : buffers_) lock_one(data, buffer);
+  for (Buffer& buffer : buffers_) lock_one(buffer);
 }
 
 void CrossingBuffers::detach() {
   const std::lock_guard guard(mutex_);
   if (lock_ == nullptr) return;
-  for (auto& [data, buffer] : buffers_) unlock_one(data, buffer);
+  for (Buffer& buffer : buffers_) unlock_one(buffer);
   lock_ = nullptr;
 }
 
@@ -26,32 +28,38 @@ LockedPages CrossingBuffers::locked() const {
 
 void CrossingBuffers::add(std::byte* data, Bytes bytes) {
   const std::lock_guard guard(mutex_);
-  const auto [at, is_new] = buffers_.try_emplace(data, Buffer{.bytes = bytes});
-  SLUICE_CHECK(is_new, "a buffer is mapped twice");
-  lock_one(data, at->second);
+  SLUICE_CHECK(find(data) == buffers_.end(), "a buffer is mapped twice");
+  buffers_.push_back({.data = data, .bytes = bytes});
+  lock_one(buffers_.back());
 }
 
 void CrossingBuffers::remove(std::byte* data) {
   const std::lock_guard guard(mutex_);
-  const auto at = buffers_.find(data);
+  const auto at = find(data);
   if (at == buffers_.end()) return;
-  unlock_one(data, at->second);
-  buffers_.erase(at);
+  unlock_one(*at);
+  *at = buffers_.back();
+  buffers_.pop_back();
 }
 
 void CrossingBuffers::shrink(std::byte* data, Bytes bytes, FunctionRef<void()> unmap) {
   const std::lock_guard guard(mutex_);
-  const auto at = buffers_.find(data);
+  const auto at = find(data);
   if (at == buffers_.end()) return unmap();
-  unlock_one(data, at->second);  // a part of what was locked together cannot be unlocked
+  unlock_one(*at);  // a part of what was locked together cannot be unlocked
   unmap();
-  at->second.bytes = bytes;
-  lock_one(data, at->second);
+  at->bytes = bytes;
+  lock_one(*at);
 }
 
-void CrossingBuffers::lock_one(std::byte* data, Buffer& buffer) {
+CrossingBuffers::Buffers::iterator CrossingBuffers::find(std::byte* data) {
+  return std::find_if(buffers_.begin(), buffers_.end(),
+                      [data](const Buffer& buffer) { return buffer.data == data; });
+}
+
+void CrossingBuffers::lock_one(Buffer& buffer) {
   if (lock_ == nullptr) return;
-  buffer.is_locked = lock_->lock(data, buffer.bytes);
+  buffer.is_locked = lock_->lock(buffer.data, buffer.bytes);
   if (buffer.is_locked) {
     locked_.bytes += buffer.bytes;
   } else {
@@ -60,9 +68,9 @@ void CrossingBuffers::lock_one(std::byte* data, Buffer& buffer) {
   }
 }
 
-void CrossingBuffers::unlock_one(std::byte* data, Buffer& buffer) {
+void CrossingBuffers::unlock_one(Buffer& buffer) {
   if (!buffer.is_locked) return;
-  lock_->unlock(data);
+  lock_->unlock(buffer.data);
   buffer.is_locked = false;
   locked_.bytes -= buffer.bytes;
 }

@@ -3,8 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <mutex>
+#include <vector>
 
 #include "base/bytes.h"
 #include "base/function_ref.h"
@@ -38,18 +38,21 @@ class CrossingBuffers {
   friend class BufferPool;
 
   struct Buffer {
-    Bytes bytes = 0;  // whole pages
+    std::byte* data;
+    Bytes bytes;  // whole pages
     bool is_locked = false;
   };
   void add(std::byte* data, Bytes bytes);  // was mapped
   void remove(std::byte* data);            // will be unmapped; nothing if it was not added
   // `unmap` unmaps the pages behind the first `bytes`.
   void shrink(std::byte* data, Bytes bytes, FunctionRef<void()> unmap);
-  void lock_one(std::byte* data, Buffer& buffer);
-  void unlock_one(std::byte* data, Buffer& buffer);
+  using Buffers = std::vector<Buffer>;
+  Buffers::iterator find(std::byte* data);  // the end if it was not added
+  void lock_one(Buffer& buffer);
+  void unlock_one(Buffer& buffer);
 
   mutable std::mutex mutex_;  // protects all below; held while pages are locked, and unlocked
-  std::map<std::byte*, Buffer> buffers_;
+  Buffers buffers_;           // in no order; allocates nothing when as many are mapped as there were before
   PageLock* lock_ = nullptr;
   LockedPages locked_;
 };
