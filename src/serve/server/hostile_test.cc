@@ -339,6 +339,7 @@ TEST(Hostile, AnAnswerThatDoesNotFitIsOneError) {
   TestClient client(server.port());
   client.send(request_text("POST", "/v1/completions", R"({"prompt":"a"})"));
   ASSERT_TRUE(server.backend.wait_for_submitted(1));
+  while (queue.load() == nullptr) std::this_thread::sleep_for(milliseconds(1));  // the script runs after that
   for (int i = 0; i < 50 && server.backend.push(0, TextDelta{std::string(10'000, 'x'), {}}); ++i)
     while (queue.load()->bytes() > 0) std::this_thread::sleep_for(milliseconds(1));
   const TestResponse response = client.response();
