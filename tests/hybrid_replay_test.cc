@@ -202,7 +202,6 @@ TEST(HybridReplay, RefusesWhatCannotBe) {
   };
   refused("--machine dali-3090 --device-slots 16", "--prefetch none");
   refused("--machine dali-3090 --device-slots 16 --preset edgemoe", "--ranks-of");
-  refused("--machine dali-3090 --device-slots 16 --preset d-moe-lightning", "cannot run");
   refused("--machine dali-3090 --prefetch none", "found neither; add --device-slots 16");
   refused("--machine dali-3090 --prefetch none --device-slots 65", "at most 64");
   refused("--machine dali-3090 --prefetch none --device-slots 16 --device-memory 1GiB", "found both");

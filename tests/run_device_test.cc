@@ -632,7 +632,6 @@ TEST_F(RunDevice, RefusesWhatCannotBe) {
       {"--device-memory 1MiB", "there is no device"},
       {"--preset dali --prefetch none", "there is none"},
       {"--preset dali --device emulated", "add --prefetch none"},
-      {"--preset d-moe-lightning --device emulated", "cannot run"},
       {"--preset edgemoe --device emulated", "add --prefetch none"},
       {"--preset d-fiddler --device emulated",
        "sluice: --preset: the cache static-popular keeps the experts that are used most"},

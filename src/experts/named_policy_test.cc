@@ -86,8 +86,6 @@ TEST(NamedPreset, IsForAHostOrForADeviceBesideIt) {
   EXPECT_EQ(&preset.host(), &usual_preset());
   EXPECT_EQ(preset.device(), &find_device_preset("dali"));
   EXPECT_EQ(preset.name(), "dali");
-  preset = "d-moe-lightning";  // cannot run, as choose_policies() says
-  EXPECT_EQ(preset.name(), "d-moe-lightning");
   preset.clear();
   EXPECT_TRUE(preset.empty());
   EXPECT_EQ(NamedPreset(find_preset("z-C")).name(), "z-C");

@@ -196,6 +196,7 @@ inline constexpr PlacementPolicy kPlacements[] = {
     {.name = "layer-split", .make = make_layer_split_placement, .source = "SPEC 3.7"},
     {.name = "threshold", .make = make_threshold_placement, .source = "SPEC 3.7"},
     {.name = "fiddler", .make = make_fiddler_placement, .source = "Fiddler; SPEC 3.7"},
+    {.name = "fixed-share", .make = make_fixed_share_placement, .source = "MoE-Lightning; SPEC 3.7"},
     {.name = "greedy", .make = make_greedy_placement, .source = kDaliSplit},
     {.name = "two-pointer",
      .make = make_two_pointer_placement,

@@ -58,9 +58,5 @@ TEST(PolicyPlan, LimitsTakeTheRulesOfTheRouter) {
   EXPECT_EQ(limits(ConstraintMode::kBoost).top_j, 2u);
 }
 
-TEST(PolicyPlan, RefusesAPresetThatCannotRun) {
-  EXPECT_THROW(chosen([](EngineOptions& o) { o.preset = "d-moe-lightning", o.device = "emulated"; }), Error);
-}
-
 }  // namespace
 }  // namespace sluice::engine

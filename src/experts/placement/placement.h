@@ -51,6 +51,7 @@ std::unique_ptr<Placement> make_device_placement();       // all on the device
 std::unique_ptr<Placement> make_layer_split_placement();  // where the experts are
 std::unique_ptr<Placement> make_threshold_placement();
 std::unique_ptr<Placement> make_fiddler_placement();
+std::unique_ptr<Placement> make_fixed_share_placement();  // placement_fixed_share.cc
 // placement_split.cc: the experts are divided so that the later unit ends early.
 std::unique_ptr<Placement> make_greedy_placement();
 std::unique_ptr<Placement> make_beam_placement();

@@ -87,7 +87,7 @@ TEST(Placement, EveryOneKeepsToTheRulesOnRandomLayers) {
   std::mt19937_64 random(kSeed);
   std::map<std::string_view, std::unique_ptr<Placement>> all;
   for (const PlacementPolicy& policy : placement_policies()) all[policy.name] = policy.make();
-  ASSERT_EQ(all.size(), 12u);
+  ASSERT_EQ(all.size(), 13u);
   const std::set<std::string_view> single = {"cpu", "device", "layer-split", "threshold", "fiddler"};
   std::map<std::string_view, double> excess;  // over the least makespan
   std::size_t measured = 0;
@@ -148,6 +148,42 @@ double balance_of(const Layer& layer, std::uint32_t set) {
     (set >> i & 1) != 0 ? link += layer.transfer[i] : host += layer.host[i];
   }
   return std::max(link, host);
+}
+
+// Of the experts that the device lacks, the first ones by id, always the share that was best for the first layer.
+TEST(Placement, AFixedShareDoesNotFollowTheWork) {
+  Layer layer;
+  for (std::uint16_t i = 0; i < 8; ++i) {
+    layer.ids.push_back({0, i});
+    layer.tokens.push_back(1);
+    layer.host.push_back(3);
+    layer.device.push_back(1);
+    layer.there.push_back(i == 5 ? 1 : 0);
+    layer.transfer.push_back(i == 5 ? 0 : 4);
+  }
+  const auto placement = find_placement("fixed-share").make();
+  Assignment out;
+  const auto assigned = [&] {
+    placement->assign(layer.demand(), layer.costs(), out);
+    return set_of(out);
+  };
+  // 6 of 16, which is nearest to three of the seven: 12 for their copies, and 12 for the four of the host.
+  EXPECT_EQ(assigned(), 0b00100111u);
+  for (double& host : layer.host) host = 300;  // other work, the same share
+  EXPECT_EQ(assigned(), 0b00100111u);
+  layer.slots = 1;
+  EXPECT_EQ(assigned(), 0b00100001u);
+  layer.slots = {};
+  std::ranges::fill(layer.there, std::uint8_t{1});
+  std::ranges::fill(layer.transfer, 0.0);
+  EXPECT_EQ(assigned(), 0b11111111u);  // what is there is computed there
+  // Prompts have a share of their own: the host takes so long that all are copied.
+  std::ranges::fill(layer.there, std::uint8_t{0});
+  std::ranges::fill(layer.transfer, 4.0);
+  PlacementCosts prompt = layer.costs();
+  prompt.phase = StepKind::kPrompt;
+  placement->assign(layer.demand(), prompt, out);
+  EXPECT_EQ(set_of(out), 0b11111111u);
 }
 
 TEST(Placement, SmoesBalanceIsTheBestThereIsBetweenLinkAndHost) {

@@ -165,19 +165,8 @@ class DaliReproducer {
     const DaliModel& model = work.model();
     const std::uint32_t half = model.experts / 2;
     for (const char* preset : {"d-naive", "d-llamacpp", "ncmoe", "d-ktransformers", "d-fiddler", "gpu-lru",
-                               "d-hybrimoe", "hybrimoe", "dali", "dali-plus"})
+                               "d-moe-lightning", "d-hybrimoe", "hybrimoe", "dali", "dali-plus"})
       add(results_.sweep, work, machine, dali_system(model, preset, half));
-    // A fixed share on the device, chosen beforehand: residents stay, and the rest is streamed, or is the
-    // host's, whichever is faster.
-    DaliCell fixed{model.name, machine.label, "d-moe-lightning", work.shape().sequences, half, {}};
-    lab::HybridResult stays =
-                          work.run(static_system(model, "layer-split", half), machine, settings_.interrupted),
-                      streamed =
-                          work.run(static_system(model, "device", half), machine, settings_.interrupted);
-    fixed.result = stays.decode.seconds <= streamed.decode.seconds ? stays : streamed;
-    fixed.result.prefill =
-        stays.prefill.seconds <= streamed.prefill.seconds ? stays.prefill : streamed.prefill;
-    results_.sweep.add(std::move(fixed));
     DaliSystem alone = dali_system(model, "d-hybrimoe", half);
     alone.name = "d-hybrimoe, no prefetch";
     alone.settings.prefetch = "none";
