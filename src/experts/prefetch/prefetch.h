@@ -93,6 +93,7 @@ std::unique_ptr<Prefetch> make_raw_prefetch(const PrefetchConfig&);
 std::unique_ptr<Prefetch> make_dali_residual_prefetch(const PrefetchConfig&);
 std::unique_ptr<Prefetch> make_stat_prefetch(const PrefetchConfig&);  // Error(kUsage) without transitions
 std::unique_ptr<Prefetch> make_smoe_partial_prefetch(const PrefetchConfig&);
+std::unique_ptr<Prefetch> make_smoe_partial_all_prefetch(const PrefetchConfig&);
 std::unique_ptr<Prefetch> make_random_prefetch(const PrefetchConfig&);
 
 }  // namespace sluice::experts

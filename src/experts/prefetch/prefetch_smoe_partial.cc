@@ -1,6 +1,7 @@
 // SMOE-PARTIAL: the experts that the next layer's router would score highest if the running layer ended with
-// the experts that are in memory. Low-score experts are left out, because a missing one of them is replaced.
-// In prompts, which use nearly all experts, all of the next layer. SMoE (arXiv 2508.18983 §5.2); SPEC §2.3.
+// the experts that are in memory. Low-score experts are left out, because a missing one of them is replaced;
+// SMOE-PARTIAL-ALL takes them as well. In prompts, which use nearly all experts, all of the next layer. SMoE
+// (arXiv 2508.18983 §5.2); SPEC §2.3.
 #include <algorithm>
 #include <vector>
 
@@ -13,7 +14,7 @@ namespace {
 
 class SmoePartial final : public Prefetch {
  public:
-  explicit SmoePartial(double alpha) : alpha_(alpha) {}
+  SmoePartial(double alpha, bool all_of_top_k) : alpha_(alpha), all_of_top_k_(all_of_top_k) {}
 
   void propose(const LayerState& state, std::vector<PartRequest>& out) override {
     if (state.layer + 1 >= state.layers) return;
@@ -30,7 +31,7 @@ class SmoePartial final : public Prefetch {
   }
   PredictorKind predictor() const override { return PredictorKind::kPartial; }
   WorkloadForecast* forecast() override { return &forecast_; }
-  std::string name() const override { return "smoe-partial"; }
+  std::string name() const override { return all_of_top_k_ ? "smoe-partial-all" : "smoe-partial"; }
 
  private:
   static ExpertId id_of(const LayerState& state, std::uint32_t e) {
@@ -55,13 +56,14 @@ class SmoePartial final : public Prefetch {
     forecast_.predict(
         {.tokens = next.tokens, .experts = next.experts, .top_k = k, .logits = logits_, .scores = scores_});
     queue_.predict({.tokens = next.tokens, .experts = next.experts, .top_k = k, .scores = scores_}, alpha_,
-                   false, resident_);
+                   all_of_top_k_, resident_);
     const std::span<const std::uint32_t> order = queue_.order();
     for (const std::uint32_t e : order.first(std::min<std::size_t>(order.size(), state.most)))
       out.push_back(request(state, e));
   }
 
   const double alpha_;
+  const bool all_of_top_k_;
   TopScoreQueue queue_;
   WorkloadForecast forecast_;            // of all that are predicted to be chosen
   std::vector<double> logits_, scores_;  // (T, N)
@@ -71,7 +73,11 @@ class SmoePartial final : public Prefetch {
 }  // namespace
 
 std::unique_ptr<Prefetch> make_smoe_partial_prefetch(const PrefetchConfig& config) {
-  return std::make_unique<SmoePartial>(config.alpha);
+  return std::make_unique<SmoePartial>(config.alpha, false);
+}
+
+std::unique_ptr<Prefetch> make_smoe_partial_all_prefetch(const PrefetchConfig& config) {
+  return std::make_unique<SmoePartial>(config.alpha, true);
 }
 
 }  // namespace sluice::experts

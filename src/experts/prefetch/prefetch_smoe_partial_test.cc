@@ -1,6 +1,7 @@
 // What SMoE's prefetch names, by hand: top scores alone, the highest first, and prompts by whole layers.
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <vector>
 
 #include "experts/prefetch/prefetch.h"
@@ -15,6 +16,7 @@ struct Case {
   double alpha = .25;
   std::uint32_t most = kAnyRequests, layers = 2;
   HeldParts held = {};
+  std::unique_ptr<Prefetch> (*make)(const PrefetchConfig&) = make_smoe_partial_prefetch;
 
   std::vector<int> proposed() const {
     ScoresView next;
@@ -34,7 +36,7 @@ struct Case {
     state.most = most;
     state.tier = Tier::kDevice;
     std::vector<PartRequest> out;
-    make_smoe_partial_prefetch({.alpha = alpha})->propose(state, out);
+    make({.alpha = alpha})->propose(state, out);
     std::vector<int> ids;
     for (const PartRequest& one : out) {
       EXPECT_EQ(one.id.layer, 1);
@@ -58,6 +60,17 @@ TEST(SmoePartialPrefetch, NamesTopScoresAloneAndTheHighestFirst) {
   it.held.set({1, 4}, Part::kFull);
   it.held.set({0, 2}, Part::kFull);  // of another layer
   EXPECT_EQ(it.proposed(), (Ids{2, 1}));
+}
+
+TEST(SmoePartialPrefetch, MayNameAllThatArePredicted) {
+  Case it{6, 1, 3, {.1f, .12f, .3f, .08f, .36f, .04f}};
+  it.make = make_smoe_partial_all_prefetch;
+  for (const double alpha : {0.0, .25, 9.0}) {
+    it.alpha = alpha;
+    EXPECT_EQ(it.proposed(), (Ids{4, 2, 1})) << alpha;
+  }
+  it.held.set({1, 2}, Part::kFull);
+  EXPECT_EQ(it.proposed(), (Ids{4, 1}));
 }
 
 TEST(SmoePartialPrefetch, TakesTheHighestScoreOfTheTokensThatWantAnExpert) {
