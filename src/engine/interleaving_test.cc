@@ -349,7 +349,7 @@ std::vector<EngineOptions> every_exact_preset(const model::ModelConfig& config, 
     all.back().preset = preset.name;
   }
   for (const experts::DevicePreset& preset : experts::device_presets()) {
-    if (!preset.missing.empty() || preset.router->lossy) continue;
+    if (preset.router->lossy) continue;
     all.push_back(plain);
     add_device(config.moe.experts, random, all.back());
     all.back().preset = preset.name;

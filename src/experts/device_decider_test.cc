@@ -398,13 +398,6 @@ std::vector<const CachePolicy*> caches_of_devices() {
   return all;
 }
 
-std::vector<const DevicePreset*> presets_that_run() {
-  std::vector<const DevicePreset*> all;
-  for (const DevicePreset& preset : device_presets())
-    if (preset.missing.empty()) all.push_back(&preset);
-  return all;
-}
-
 // Each placement with each cache and each prefetch, and each of these with what each preset sets beside them.
 TEST(DeviceDecider, EveryCombinationOfPoliciesKeepsToThePlainModel) {
   constexpr std::uint64_t kSeed = 20261124;
@@ -415,7 +408,7 @@ TEST(DeviceDecider, EveryCombinationOfPoliciesKeepsToThePlainModel) {
   constexpr std::uint32_t kSlots[] = {0, 1, 4, 11, 12};
   std::set<std::tuple<std::string_view, std::string_view, std::string_view>> named;
   std::set<std::pair<std::string_view, std::string>> of_presets;
-  const std::vector<const DevicePreset*> presets = presets_that_run();
+  const std::span<const DevicePreset> presets = device_presets();
   const std::vector<const CachePolicy*> caches = caches_of_devices();
   for (const PlacementPolicy& placement : placement_policies())
     for (std::size_t next = 0; next < caches.size(); ++next)
@@ -427,7 +420,7 @@ TEST(DeviceDecider, EveryCombinationOfPoliciesKeepsToThePlainModel) {
         // Steps without a common divisor, so that each row meets each preset.
         const auto turn =
             3 * (&placement - placement_policies().data()) + 7 * (&prefetch - prefetch_policies().data());
-        const DevicePreset& preset = *presets[(static_cast<std::size_t>(turn) + 5 * next) % presets.size()];
+        const DevicePreset& preset = presets[(static_cast<std::size_t>(turn) + 5 * next) % presets.size()];
         of_presets.emplace(preset.name, "placement " + std::string(placement.name));
         of_presets.emplace(preset.name, "cache " + std::string(cache->name));
         of_presets.emplace(preset.name, "prefetch " + std::string(prefetch.name));

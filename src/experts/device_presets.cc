@@ -36,21 +36,6 @@ const DevicePreset* device_preset_named(std::string_view name) {
   return found != std::end(rows::kDevicePresets) ? found : nullptr;
 }
 
-void check_runs(const DevicePreset& preset) {
-  if (preset.missing.empty()) return;
-  throw Error(ErrorKind::kUsage, "this preset cannot run: " + std::string(preset.missing))
-      .in(Setting::kPreset)
-      .expected("a preset that `sluice run " + Setting::kHelp + "` lists")
-      .found(std::string(preset.name))
-      .fix("name another");
-}
-
-namespace {
-
-bool runs(const DevicePreset& preset) { return preset.missing.empty(); }
-
-}  // namespace
-
 bool is_device_preset(std::string_view name) { return device_preset_named(name) != nullptr; }
 
 const Preset& host_preset(std::string_view name) {
@@ -58,16 +43,13 @@ const Preset& host_preset(std::string_view name) {
   const auto found = std::ranges::find(presets(), name, &Preset::name);
   if (found != presets().end()) return *found;
   std::vector<std::string> known = names_in(presets());
-  for (std::string& preset : names_in(rows::kDevicePresets, runs)) known.push_back(std::move(preset));
+  for (std::string& preset : names_in(rows::kDevicePresets)) known.push_back(std::move(preset));
   throw unknown_name(Setting::kPreset, name, known);
 }
 
 const DevicePreset& find_device_preset(std::string_view name) {
-  if (const DevicePreset* const found = device_preset_named(name); found != nullptr) {
-    check_runs(*found);
-    return *found;
-  }
-  throw unknown_name(Setting::kPreset, name, names_in(rows::kDevicePresets, runs));
+  if (const DevicePreset* const found = device_preset_named(name); found != nullptr) return *found;
+  throw unknown_name(Setting::kPreset, name, names_in(rows::kDevicePresets));
 }
 
 }  // namespace sluice::experts

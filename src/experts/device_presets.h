@@ -28,7 +28,6 @@ struct DevicePreset {
       Admit::kIdle;           // of a cache that goes by scores; a preset named after SMoE admits as that does
   bool packed_slots = false;  // where the model's experts can be computed with as they are packed
   std::string_view source = {};
-  std::string_view missing = {};  // why it cannot run at all; empty: it can
 };
 
 // How many experts of a layer DALI prefetches: 1 where a layer has 8 or fewer (Mixtral), else 4 (SPEC §3.4).
@@ -50,12 +49,10 @@ PrefillPlacement prefill_placement(const DevicePreset* preset, const PlacementPo
                                    const PlacementPolicy* in_prompts);
 
 std::span<const DevicePreset> device_presets();
-// Null: there is none of this name. Also those that cannot run, which check_runs() refuses: Error(kUsage).
+// Null: there is none of this name.
 const DevicePreset* device_preset_named(std::string_view name);
-void check_runs(const DevicePreset& preset);
-bool is_device_preset(std::string_view name);  // also of those that cannot run
-const DevicePreset& find_device_preset(
-    std::string_view name);  // Error(kUsage), also for those that cannot run
+bool is_device_preset(std::string_view name);
+const DevicePreset& find_device_preset(std::string_view name);  // Error(kUsage)
 
 // What the host does under a name of either kind: under one of a device as `auto`. Error(kUsage).
 const Preset& host_preset(std::string_view name);

@@ -13,7 +13,7 @@
 
 namespace sluice::experts {
 
-// A preset for a host alone or for a host with a device, or none. Among the latter are those that cannot run.
+// A preset for a host alone or for a host with a device, or none.
 class NamedPreset {
  public:
   constexpr NamedPreset() = default;

@@ -9,7 +9,6 @@ lab::HybridSettings settings_of(const experts::NamedPreset& preset, std::uint32_
                                 std::uint32_t prefetch_size) {
   SLUICE_CHECK(preset.device() != nullptr);
   const experts::DevicePreset& found = *preset.device();
-  experts::check_runs(found);
   lab::HybridSettings settings;
   settings.router = found.router;
   settings.placement = found.placement;

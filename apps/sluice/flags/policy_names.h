@@ -6,7 +6,6 @@
 #include "base/setting.h"
 #include "engine/plan/options.h"
 #include "experts/device_caches.h"
-#include "experts/device_presets.h"
 #include "experts/registry.h"
 
 namespace sluice::app {
@@ -21,7 +20,6 @@ inline bool runs(const experts::CachePolicy& cache) {
 inline bool runs(const experts::PrefetchPolicy& prefetch) {
   return prefetch.needs != experts::PrefetchNeeds::kTransitions;
 }
-inline bool runs(const experts::DevicePreset& preset) { return preset.missing.empty(); }
 
 // The names of those policies of a table that `has` says true of.
 template <class Policies, class Has>

@@ -25,7 +25,6 @@ constexpr experts::Named<experts::CachePolicy> kDeviceCache = "workload-ema";
 const experts::DevicePreset* device_preset_of(const EngineOptions& options) {
   const experts::DevicePreset* const preset = options.preset.device();
   if (preset == nullptr) return nullptr;
-  experts::check_runs(*preset);
   if (!options.has_device())
     throw Error(ErrorKind::kUsage, "this preset is for a device beside the host, and there is none")
         .in(Setting::kPreset)

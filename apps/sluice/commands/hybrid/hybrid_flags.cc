@@ -13,8 +13,7 @@ void add_hybrid_flags(Command& command, HybridFlags& flags) {
   const std::string group = "Host and device on a modelled machine";
   std::string machines, presets, placements, prefetches;
   for (const std::string& name : lab::hybrid_machine_names()) machines += name + ", ";
-  for (const experts::DevicePreset& one : experts::device_presets())
-    if (one.missing.empty()) presets += std::string(one.name) + " ";
+  for (const experts::DevicePreset& one : experts::device_presets()) presets += std::string(one.name) + " ";
   for (const experts::PlacementPolicy& one : experts::placement_policies())
     placements += std::string(one.name) + " ";
   for (const experts::PrefetchPolicy& one : experts::prefetch_policies())
