@@ -26,6 +26,7 @@
 #include "report/loss_rows.h"
 #include "report/progress.h"
 #include "report/run_json.h"
+#include "report/start_warnings.h"
 #include "setup/engine_options.h"
 #include "setup/open_model.h"
 #include "setup/prompt_flags.h"
@@ -174,7 +175,12 @@ void compare(const Options& options) {
   settings.options.preset.clear();  // each contender has its own
   settings.runs = static_cast<unsigned>(options.runs);
   settings.tokenizer = open.tokenizer.get();
-  settings.changes = changes_of;
+  std::vector<std::string> warnings;  // each once, of all contenders
+  settings.changes = [&](const engine::Engine& engine) {
+    for (std::string& warning : start_warnings(engine.report()))
+      if (std::ranges::count(warnings, warning) == 0) warnings.push_back(std::move(warning));
+    return changes_of(engine);
+  };
   settings.interrupted = interrupted_or_unread;
 
   std::vector<lab::Contender> contenders;
@@ -194,6 +200,8 @@ void compare(const Options& options) {
   settings.on_run = [&](std::size_t done, std::size_t) { progress.update(done); };
   const lab::Comparison result = lab::Comparer().run(contenders, settings);
   progress.end();
+  if (!flags.quiet)
+    for (const std::string& warning : warnings) write_warning(warning);
   warn_of_full_context(result.reasons, flags, open);
   if (flags.json) {
     std::cout << lab::to_json(result).dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';

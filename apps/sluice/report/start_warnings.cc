@@ -5,9 +5,14 @@
 
 namespace sluice::app {
 
+std::vector<std::string> start_warnings(const engine::RunReport& run) {
+  std::vector<std::string> warnings = {run.isa_warning, engine::device_warning(run.plan)};
+  std::erase(warnings, "");
+  return warnings;
+}
+
 void write_start_warnings(const engine::RunReport& run) {
-  if (!run.isa_warning.empty()) write_warning(run.isa_warning);
-  if (const std::string device = engine::device_warning(run.plan); !device.empty()) write_warning(device);
+  for (const std::string& warning : start_warnings(run)) write_warning(warning);
 }
 
 Json device_faults_json(std::span<const kernels::UnitFault> faults) {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <span>
+#include <string>
+#include <vector>
 
 #include "base/json/json.h"
 #include "engine/run_report.h"
@@ -10,6 +12,7 @@
 namespace sluice::app {
 
 // About the instruction set of the host, and about a device: a line each; none where all is well.
+std::vector<std::string> start_warnings(const engine::RunReport& run);
 void write_start_warnings(const engine::RunReport& run);
 
 // [{operation, found, of}]: what a device has computed otherwise than the host.
