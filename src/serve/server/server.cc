@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <memory>
 #include <thread>
 #include <utility>
 
@@ -60,7 +61,11 @@ class Server::Impl {
     const std::shared_ptr<EventQueues> queues = gate_.service().queues;
     queues->share([room](std::size_t bytes) { return room->take(bytes); },
                   [room](std::size_t bytes) { room->give(bytes); });
-    http_.set_make_room([queues] { return queues->make_room(); });
+    // Weak: the queues hold the room of the server's connections, which would hold them.
+    http_.set_make_room([all = std::weak_ptr(queues)] {
+      const std::shared_ptr<EventQueues> queues = all.lock();
+      return queues != nullptr && queues->make_room();
+    });
   }
 
   void start() { http_.start(listening_.descriptor, threads_of(options_)); }
