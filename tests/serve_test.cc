@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/json/json.h"
+#include "bundled_model.h"
 #include "http_client.h"
-#include "program.h"
 
 namespace sluice::program {
 namespace {
@@ -15,7 +15,12 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-const std::string kModel = SLUICE_SOURCE_DIR "/models/fable-moe-18m";
+// 64 MiB, and more where the program itself takes more.
+const std::string& budget() {
+  static const std::string text = program::memory(64);
+  return text;
+}
+std::size_t budget_bytes() { return std::stoul(budget()) << 20; }
 
 // The server on any free port, with the bundled model.
 class Server {
@@ -36,8 +41,8 @@ class Server {
 
  private:
   static std::vector<std::string> words(std::vector<std::string> flags) {
-    std::vector<std::string> all = {"serve",    kModel,  "--port",          "0",
-                                    "--memory", "64MiB", "--chat-template", "chatml"};
+    std::vector<std::string> all = {"serve",    kModel,   "--port",          "0",
+                                    "--memory", budget(), "--chat-template", "chatml"};
     all.insert(all.end(), flags.begin(), flags.end());
     return all;
   }
@@ -60,8 +65,8 @@ std::string text_of(const Reply& reply) {
 }
 
 TEST(Serve, AnswersAsRunDoes) {
-  const Outcome run =
-      program::run("run '" + kModel + "' -p 'Once upon a time' -n 24 --temp 0 --memory 64MiB --quiet");
+  const Outcome run = program::run("run '" + kModel + "' -p 'Once upon a time' -n 24 --temp 0 --memory " +
+                                   budget() + " --quiet");
   Server server;
   const Reply reply = ask(server.port(), "POST", "/v1/completions", completion_body("Once upon a time", 24));
   EXPECT_THAT(run.out, HasSubstr(text_of(reply)));
@@ -155,8 +160,8 @@ TEST(Serve, ShowsWhatItDoes) {
   EXPECT_EQ(json_of(ask(server.port(), "GET", "/v1/models"))["data"][0]["id"].get<std::string>(),
             "fable-moe-18m");
   const Json plan = json_of(ask(server.port(), "GET", "/v1/plan"));
-  EXPECT_EQ(plan["budget"].get<std::size_t>(), 64u << 20);
-  EXPECT_LE(plan["memory"]["host"]["used"].get<std::size_t>(), 64u << 20);
+  EXPECT_EQ(plan["budget"].get<std::size_t>(), budget_bytes());
+  EXPECT_LE(plan["memory"]["host"]["used"].get<std::size_t>(), budget_bytes());
   EXPECT_EQ(plan["memory"]["host"]["by_name"]["serve"]["now"].get<std::size_t>(), 4u << 20);
   EXPECT_GT(json_of(ask(server.port(), "GET", "/v1/experts"))["experts"].get<int>(), 1);
   const std::string metrics = ask(server.port(), "GET", "/metrics").body;
@@ -175,14 +180,15 @@ TEST(Serve, WantsItsKey) {
 
 TEST(Serve, ATakenPortFailsBeforeTheModelIsLoaded) {
   Server server;
-  const Outcome second =
-      program::run("serve '" + kModel + "' --memory 64MiB --port " + std::to_string(server.port()));
+  const Outcome second = program::run("serve '" + kModel + "' --memory " + budget() + " --port " +
+                                      std::to_string(server.port()));
   EXPECT_EQ(second.code, 1);
   EXPECT_THAT(second.err, HasSubstr("--port"));
 }
 
 TEST(Serve, OthersAreNotServedWithoutAKey) {
-  const Outcome outcome = program::run("serve '" + kModel + "' --memory 64MiB --port 0 --host 0.0.0.0");
+  const Outcome outcome =
+      program::run("serve '" + kModel + "' --memory " + budget() + " --port 0 --host 0.0.0.0");
   EXPECT_EQ(outcome.code, 2);
   EXPECT_THAT(outcome.err, HasSubstr("--api-key"));
 }
@@ -196,20 +202,20 @@ TEST(Serve, SamplingOfTheCommandLineHasTheLimitsOfRequests) {
                                                         {"--min-p", "1.5"},
                                                         {"--repeat-penalty", "11"}}) {
     const Outcome outcome =
-        program::run("serve '" + kModel + "' --memory 64MiB --port 0 " + flag + " " + value);
+        program::run("serve '" + kModel + "' --memory " + budget() + " --port 0 " + flag + " " + value);
     EXPECT_EQ(outcome.code, 2) << flag;
     EXPECT_THAT(outcome.err, HasSubstr(flag + ": value out of range")) << flag;
   }
 }
 
 TEST(Serve, WritesLinesOfJson) {
-  Running running({"serve", kModel, "--port", "0", "--memory", "64MiB", "--temp", "2", "--json"});
+  Running running({"serve", kModel, "--port", "0", "--memory", budget(), "--temp", "2", "--json"});
   std::string said;
   for (std::string part = "?"; !part.empty() && said.find("\"ready\"") == said.npos; said += part)
     part = running.read();
   const Json ready = parse_json(said.substr(0, said.find('\n')).substr(said.find('{')), "line");
   EXPECT_EQ(ready["model"], Json("fable-moe-18m"));
-  EXPECT_EQ(ready["budget"], Json(64 << 20));
+  EXPECT_EQ(ready["budget"], Json(budget_bytes()));
   EXPECT_EQ(ready["chat"], Json(false));
   const std::string url = ready["ready"].get<std::string>();
   const auto port = static_cast<std::uint16_t>(std::atoi(url.substr(url.rfind(':') + 1).c_str()));

@@ -16,6 +16,7 @@
 #include "base/json/json.h"
 #include "engine/engine.h"
 #include "engine/generate.h"
+#include "engine/plan/memory_plan.h"
 #include "serve/engine/engine_backend.h"
 #include "serve/server/server.h"
 #include "serve/server/test_client.h"
@@ -61,7 +62,7 @@ class ServerFailure : public ::testing::Test {
     loaded->model = model::describe_model(*loaded->checkpoint);
     loaded->tokenizer = tokenizer::load_tokenizer(kModel);
     engine::EngineOptions options;
-    options.memory = 64 * kMiB;
+    options.memory = engine::process_bytes(58 * kMiB) + 58 * kMiB;
     options.threads = 1;
     options.positions = 512;
     options.sequences = 4;
