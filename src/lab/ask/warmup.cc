@@ -2,7 +2,7 @@
 #include <set>
 #include <vector>
 
-#include "experts/cache/slice_warmup.h"
+#include "experts/cache/slices/slice_warmup.h"
 #include "experts/core/equal_sizes.h"
 #include "lab/ask/fields.h"
 #include "lab/ask/functions.h"

@@ -1,5 +1,5 @@
 // Slice-LRU: the specification's vectors, its rules one by one, and a slow, obvious second implementation.
-#include "experts/cache/slice_lru.h"
+#include "experts/cache/slices/slice_lru.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

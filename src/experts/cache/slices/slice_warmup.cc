@@ -1,4 +1,4 @@
-#include "experts/cache/slice_warmup.h"
+#include "experts/cache/slices/slice_warmup.h"
 
 #include <algorithm>
 #include <cmath>

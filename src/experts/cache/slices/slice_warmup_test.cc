@@ -1,5 +1,5 @@
 // The warm-up: the specification's vector, a slow, obvious second implementation, and how slice-lru uses it.
-#include "experts/cache/slice_warmup.h"
+#include "experts/cache/slices/slice_warmup.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "experts/cache/slice_lru.h"
+#include "experts/cache/slices/slice_lru.h"
 
 #include <algorithm>
 #include <string>

@@ -9,8 +9,8 @@
 #include "base/setting.h"
 #include "experts/cache/cache_policies.h"
 #include "experts/cache/event_cache.h"
-#include "experts/cache/slice_lru.h"
-#include "experts/cache/slice_warmup.h"
+#include "experts/cache/slices/slice_lru.h"
+#include "experts/cache/slices/slice_warmup.h"
 
 namespace sluice::experts {
 namespace {
