@@ -1,8 +1,10 @@
 // The folders whose code is easiest to make unreadable keep their files and functions short.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <filesystem>
+#include <regex>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -73,6 +75,26 @@ TEST(Sizes, EngineAndFetchKeepFilesAndFunctionsShort) {
       });
   EXPECT_GT(files, 100u);
   EXPECT_GT(functions, 500u);
+}
+
+// What a caller of the engine must know: its public functions, overloads of one name counted each.
+TEST(Sizes, TheEngineHasFewCalls) {
+  constexpr std::size_t kMostCalls = 20;
+  std::vector<std::string> calls;
+  testing::each_source(
+      {"src/engine"}, [](const std::filesystem::path& path) { return path.filename() == "engine.h"; },
+      [&](const std::string&, const std::string& text) {
+        const std::size_t begin = text.find(" public:"), end = text.find(" private:");
+        ASSERT_LT(begin, end);
+        const std::regex call(R"(\n  (?!//)[\w:<>&*, ]*[ &*]([a-z]\w*)\()");
+        const std::string part = text.substr(begin, end - begin);
+        for (auto it = std::sregex_iterator(part.begin(), part.end(), call); it != std::sregex_iterator();
+             ++it)
+          calls.push_back((*it)[1]);
+      });
+  EXPECT_LE(calls.size(), kMostCalls);
+  for (const char* known : {"checkpoint", "observe", "new_sequence", "begin", "step", "decode"})
+    EXPECT_NE(std::ranges::find(calls, known), calls.end()) << known;
 }
 
 }  // namespace

@@ -54,10 +54,10 @@ class DecodeStep {
     }
     const Step step{
         .tokens = tokens_, .spans = spans_, .account = drafting_.on() ? &drafting_.account() : nullptr};
-    drafting_.begin_step(engine_.statistics().decode);
+    drafting_.begin_step();
     engine_.step(step, {[](std::size_t) { return true; },
                         [&](std::size_t t, std::span<const float> logits) { takers_[t]->take(logits); }});
-    drafting_.end_step(engine_.statistics().decode, shape_of(counts_));
+    drafting_.end_step(shape_of(counts_));
     for (Answer* const answer : open_) answer->end_step();
   }
 
@@ -146,7 +146,7 @@ void Answer::take(std::span<const float> logits) {
 void Answer::end_step() {
   if (drafts_.empty()) return;
   const std::size_t accepted = drawn_ - 1;
-  engine_.settle_drafts(sequence_, drafts_.size(), accepted);
+  engine_.drafting().settle(sequence_, drafts_.size(), accepted);
   result_.drafts += {drafts_.size(), accepted, 1};
 }
 

@@ -215,7 +215,7 @@ void check_rows(const std::string& name, const EngineOptions& options, std::mt19
                                               << "token " << t + i;
                                         }});
     fed += tokens.size();
-    if (drafts != 0) engine->settle_drafts(*drafted, drafts, good);
+    if (drafts != 0) engine->drafting().settle(*drafted, drafts, good);
     t += good + 1;
     EXPECT_EQ(drafted->length(), t);
   }

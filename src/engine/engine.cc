@@ -40,7 +40,8 @@ Engine::Impl::Impl(const store::Checkpoint& checkpoint, const model::Model& mode
       model_(model),
       plan_(std::move(plan)),
       hooks_(hooks),
-      drafting_(model.config.sparse_layers(), static_cast<std::uint32_t>(model.config.moe.top_k)),
+      drafting_(model.config.sparse_layers(), static_cast<std::uint32_t>(model.config.moe.top_k),
+                statistics_.decode),
       pool_(plan_.threads != 0 ? plan_.threads : usable_cpus()),
       kernels_(make_kernels(pool_, plan_, &isa_warning_)),
       logit_rows_(logit_rows),
@@ -278,14 +279,6 @@ ForwardParts Engine::Impl::forward_parts() {
           [this](const Error& error) { locate_damage(error); }};
 }
 
-void Engine::Impl::settle_drafts(Sequence& sequence, std::size_t drafted, std::size_t accepted) {
-  SLUICE_CHECK(accepted <= drafted && drafted < sequence.length(), "more drafts than tokens");
-  const std::size_t rejected = drafted - accepted;
-  sequence.cut(sequence.length() - rejected);
-  statistics_.decode.tokens -= rejected;
-  drafting_.count({drafted, accepted, 1});
-}
-
 void Engine::Impl::step(const Step& step, const LogitSink& sink) {
   if (!step.tokens.empty()) begin(step).finish(sink);
 }
@@ -301,7 +294,6 @@ std::size_t Engine::chunk() const { return impl_->chunk(); }
 RunReport Engine::report() const { return impl_->report(); }
 
 Profile Engine::measure(const MeasureOptions& options) { return impl_->measure(options); }
-ProfiledMachine Engine::machine() const { return impl_->machine(); }
 void Engine::observe(RoutingObserver* observer) { impl_->observe(observer); }
 void Engine::record_timeline(fetch::Timeline* timeline) { impl_->record_timeline(timeline); }
 
@@ -310,9 +302,6 @@ PrefixCache& Engine::prefixes() { return impl_->prefixes(); }
 std::span<Candidate> Engine::candidates() const { return impl_->candidates(); }
 
 Drafting& Engine::drafting() { return impl_->drafting(); }
-void Engine::settle_drafts(Sequence& sequence, std::size_t drafted, std::size_t accepted) {
-  impl_->settle_drafts(sequence, drafted, accepted);
-}
 
 bool Engine::encode(Sequence& sequence, std::span<const tokenizer::TokenId> tokens,
                     const std::function<bool()>& go_on) {

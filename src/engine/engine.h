@@ -52,7 +52,6 @@ class Engine {
   // have run; caches do not change, and observers are not called. After an Error(kIo) or (kCorrupt) the
   // engine is as before. Error(kUnsupported) for slices, for which no policy has costs.
   Profile measure(const MeasureOptions& options);
-  ProfiledMachine machine() const;
   // `observer` watches all steps from now on; null: no observer. It must outlive the engine or its successor.
   void observe(RoutingObserver* observer);
   // Records every read, decode, merge and computation of an expert from the next step on; null: stops.
@@ -86,9 +85,6 @@ class Engine {
                       const std::function<bool()>& go_on = {});
   // Drafts of decoded tokens: off until someone says otherwise.
   Drafting& drafting();
-  // A step has computed `drafted` tokens of an answer before they were drawn, the sequence's last ones. The
-  // first `accepted` of them came true; the others leave the sequence. REQUIRES: it is in no pass.
-  void settle_drafts(Sequence& sequence, std::size_t drafted, std::size_t accepted);
   // Feeds one decoded token of one sequence, for its logits if `sink` wants them. Or returns its logits,
   // valid until the next step.
   void decode(Sequence& sequence, tokenizer::TokenId token, const LogitSink& sink);

@@ -75,7 +75,6 @@ class Engine::Impl {
   Pass begin(const Step& step) { return passes_->begin(step); }
   void step(const Step& step, const LogitSink& sink);
   Drafting& drafting() { return drafting_; }
-  void settle_drafts(Sequence& sequence, std::size_t drafted, std::size_t accepted);
 
  private:
   ForwardParts forward_parts();

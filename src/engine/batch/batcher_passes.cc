@@ -190,10 +190,10 @@ void Batcher::Impl::compute_now(BatchPass& pass) {
 std::optional<Error> Batcher::Impl::run(BatchPass& pass) {
   Drafting& drafting = engine_.drafting();
   try {
-    drafting.begin_step(engine_.statistics().decode);
+    drafting.begin_step();
     pass.begin(now());
     pass.finish();
-    if (drafting.on() && pass.decodes()) drafting.end_step(engine_.statistics().decode, pass.shape());
+    if (drafting.on() && pass.decodes()) drafting.end_step(pass.shape());
   } catch (const Error& error) {
     return error;
   }
@@ -207,7 +207,7 @@ void Batcher::Impl::conclude(const BatchPass& pass) {
     if (member->state() == RunState::kPrefill) share(*member);
     member->end_pass(pass.members().size(), now());
     const std::size_t drafted = member->drafts().size();
-    if (drafted != 0) engine_.settle_drafts(member->sequence(), drafted, member->accepted());
+    if (drafted != 0) engine_.drafting().settle(member->sequence(), drafted, member->accepted());
   }
 }
 

@@ -11,6 +11,7 @@
 #include "engine/draft/draft_guard.h"
 #include "engine/draft/draft_kind.h"
 #include "engine/draft/fresh_experts.h"
+#include "engine/session/sequence.h"
 #include "engine/watch/event_account.h"
 #include "engine/watch/statistics.h"
 
@@ -19,7 +20,9 @@ namespace sluice::engine {
 // Thread-compatible, with its engine. Its memory is fixed by the model: a few KiB.
 class Drafting {
  public:
-  Drafting(std::uint32_t sparse_layers, std::uint32_t top_k) : fresh_(sparse_layers, top_k) {}
+  // `decoded`: Statistics::decode of its engine, which it follows and corrects.
+  Drafting(std::uint32_t sparse_layers, std::uint32_t top_k, ExpertStatistics& decoded)
+      : fresh_(sparse_layers, top_k), decoded_(decoded) {}
   // Why there can be none (why_no_drafts()); empty: there can.
   void set_lack(std::string lack) { lack_ = std::move(lack); }
 
@@ -29,19 +32,21 @@ class Drafting {
   std::string why_off() const { return kind_ == DraftKind::kNone ? "" : lack_; }
 
   // Around a step that only decodes, whose account is account(). A step that has failed is not ended.
-  // `so_far`: Statistics::decode.
   EventAccount& account() { return fresh_; }
-  void begin_step(const ExpertStatistics& so_far);
-  void end_step(const ExpertStatistics& so_far, const DraftShape& shape);
+  void begin_step();
+  void end_step(const DraftShape& shape);
   DraftGuard& guard() { return guard_; }
 
-  void count(const DraftCounts& more) { counts_ += more; }
+  // A step has computed `drafted` tokens of an answer before they were drawn, the sequence's last ones. The
+  // first `accepted` of them came true; the others leave the sequence. REQUIRES: it is in no pass.
+  void settle(Sequence& sequence, std::size_t drafted, std::size_t accepted);
   const DraftCounts& counts() const { return counts_; }
 
  private:
   DraftKind kind_ = DraftKind::kNone;
   std::string lack_;
   FreshExperts fresh_;
+  ExpertStatistics& decoded_;
   DraftGuard guard_;
   ExpertStatistics before_;
   DraftCounts counts_;

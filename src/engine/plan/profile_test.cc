@@ -6,10 +6,13 @@
 #include "base/error.h"
 #include "base/error_of.h"
 #include "base/json/json_pointer.h"
+#include "base/machine/cpu.h"
 #include "engine/engine.h"
 #include "engine/forward/measure_profile.h"
+#include "engine/plan/engine_plan.h"
 #include "engine/run_report.h"
 #include "engine/watch/statistics.h"
+#include "fetch/fetch_options.h"
 #include "fetch/memory/expert_store.h"
 #include "model/architecture.h"
 #include "model/golden_models.h"
@@ -245,7 +248,10 @@ TEST(Profile, IsMeasuredWithoutLeavingATrace) {
   EXPECT_EQ(engine.report().accountant.used(), used);
   EXPECT_EQ(engine.statistics().total().accesses, 0u);
   EXPECT_EQ(engine.report().experts.counters().demand_reads, 0u);
-  check_profile(profile, profile.model, engine.machine(), "measured");
+  const ProfiledMachine here{cpu_info().model, std::string(isa_name(engine.report().isa)),
+                             std::string(fetch::io_mode_name(engine.plan().fetch.io)),
+                             engine.report().threads};
+  check_profile(profile, profile.model, here, "measured");
 }
 
 }  // namespace
