@@ -11,10 +11,10 @@
 #include "base/error.h"
 #include "base/machine/system_memory.h"
 #include "base/setting.h"
+#include "engine/bring_start.h"
 #include "engine/forward/unit/make_unit_kernels.h"
 #include "experts/named_policy.h"
 #include "experts/policy_choice.h"
-#include "fetch/device/device_start.h"
 
 namespace sluice::engine {
 namespace {
@@ -109,7 +109,7 @@ std::string EngineDevice::name() const {
 }
 
 void EngineDevice::begin(experts::LayerDecider& decider, fetch::ExpertStore& host) {
-  fetch::bring_start(decider, host, unit_->store());
+  bring_start(decider, host, unit_->store());
   link_at_start_ = device_->link().counters();
   computed_at_start_ = device_->computed();
   host_at_start_ = of_host(*device_);

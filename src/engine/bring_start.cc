@@ -1,4 +1,4 @@
-#include "fetch/device/device_start.h"
+#include "engine/bring_start.h"
 
 #include <optional>
 #include <utility>
@@ -6,18 +6,18 @@
 #include "base/error.h"
 #include "experts/device_start.h"
 
-namespace sluice::fetch {
+namespace sluice::engine {
 namespace {
 
-void bring(const experts::StartEvent& event, experts::LayerDecider& decider, ExpertStore& host,
-           DeviceStore& device) {
+void bring(const experts::StartEvent& event, experts::LayerDecider& decider, fetch::ExpertStore& host,
+           fetch::DeviceStore& device) {
   device.release_host(event.host, event.device);
   host.begin(decider.order(host.prepare(event.host, event.demand()).missing));
   device.begin(event.layer, event.device);
   for (;;) {
     device.release_pins();
     while (device.pins() > 0 && host.next_needs_pins()) device.wait_for_a_pin();
-    std::optional<ExpertStore::Pin> pin = host.next();
+    std::optional<fetch::ExpertStore::Pin> pin = host.next();
     if (!pin) break;
     const experts::ExpertId id = pin->id();
     device.used(id, device.use(std::move(*pin)).ready);
@@ -27,7 +27,7 @@ void bring(const experts::StartEvent& event, experts::LayerDecider& decider, Exp
 
 }  // namespace
 
-void bring_start(experts::LayerDecider& decider, ExpertStore& host, DeviceStore& device) {
+void bring_start(experts::LayerDecider& decider, fetch::ExpertStore& host, fetch::DeviceStore& device) {
   try {
     for (const experts::StartEvent& event : experts::start_events(decider))
       bring(event, decider, host, device);
@@ -38,4 +38,4 @@ void bring_start(experts::LayerDecider& decider, ExpertStore& host, DeviceStore&
   }
 }
 
-}  // namespace sluice::fetch
+}  // namespace sluice::engine

@@ -5,11 +5,11 @@
 #include "fetch/device/device_store.h"
 #include "fetch/memory/expert_store.h"
 
-namespace sluice::fetch {
+namespace sluice::engine {
 
 // Carries out experts::start_events(): reads the experts, passes them through the host's staging, and returns
 // when their copies are done: caches count on them from the first event on. `decider` orders the reads.
 // REQUIRES: a device among its policies, and no event has begun. Error(kIo), (kCorrupt).
-void bring_start(experts::LayerDecider& decider, ExpertStore& host, DeviceStore& device);
+void bring_start(experts::LayerDecider& decider, fetch::ExpertStore& host, fetch::DeviceStore& device);
 
-}  // namespace sluice::fetch
+}  // namespace sluice::engine
