@@ -81,10 +81,13 @@ void add_memory(const engine::Engine& engine, std::size_t positions, Table& tabl
                         format_bytes(memory.process), format_bytes(memory.dense), format_bytes(memory.kv),
                         format_bytes(memory.tables), serve, format_bytes(memory.activations),
                         format_bytes(memory.staging), format_bytes(memory.experts)));
-  table.row("tokens",
-            fmt::format("{} of prompt and answer {} have room{}", positions,
-                        engine.model().config.has_encoder() ? "each" : "together",
-                        positions == kRunTokens ? " (" + flag(Setting::kTokens) + " asks for more)" : ""));
+  table.row("tokens", fmt::format("{} of prompt and answer {} have room{}", positions,
+                                  engine.model().config.has_encoder() ? "each" : "together",
+                                  positions == kRunTokens
+                                      ? " (128 of each, the answer as run's default; a run with fewer keeps "
+                                        "more experts; " +
+                                            flag(Setting::kTokens) + " N plans for N)"
+                                      : ""));
   table.row("dense weights", fmt::format("{}: {}", dense_view_name(engine.report().dense_choice.view),
                                          engine.report().dense_choice.why));
 }
@@ -146,7 +149,7 @@ std::string policies_text(const engine::Engine& engine) {
 void add_cache(const engine::Engine& engine, Table& table) {
   const std::size_t all = engine.model().experts.size();
   std::string name = "the cache holds";
-  for (const Held& held : held_by_cache(engine)) {
+  for (const Held& held : held_by_cache(engine.report())) {
     table.row(name, fmt::format("{} of {} experts: {}, {} each", held.experts, all, held.parts,
                                 format_bytes(held.each)));
     name = "or";
@@ -212,7 +215,7 @@ void plan(const Options& options) {
   check_identity(routing, options.trace, engine);
   if (options.trace.empty()) routing.played = engine::played_in_profile(engine.report());
   if (flags.json) {
-    Json json = plan_json(engine, positions);
+    Json json = plan_json(engine.report(), positions);
     if (!engine.plan().no_device.empty()) json["no_device"] = with_names(engine.plan().no_device);
     if (!engine.plan().device_faults.empty())
       json["device_faults"] = device_faults_json(engine.plan().device_faults);

@@ -75,14 +75,13 @@ std::uint64_t random_seed() {
 }
 
 // Figures of the run, as many as fit, above those of the memory.
-std::string status_line(const engine::Engine& engine, std::size_t tokens, Clock::time_point first_token,
+std::string status_line(const engine::RunReport& run, std::size_t tokens, Clock::time_point first_token,
                         std::size_t columns) {
-  const engine::DiskReport disk = engine.report().disk();
-  const engine::ExpertStatistics total = engine.statistics().total();
+  const engine::DiskReport disk = run.disk();
+  const engine::ExpertStatistics total = run.statistics.total();
   const double seconds = since(first_token);
   // For slices: the rate that the limit is about.
-  const experts::MissConstraint* const constraint =
-      engine.checkpoint().slices() ? engine.report().constraint() : nullptr;
+  const experts::MissConstraint* const constraint = run.checkpoint.slices() ? run.constraint() : nullptr;
   const std::string missed = constraint == nullptr || constraint->account().requested <= 0
                                  ? ""
                                  : fmt::format("missed {:.1f} %", 100 * constraint->account().rate());
@@ -98,12 +97,10 @@ std::string status_line(const engine::Engine& engine, std::size_t tokens, Clock:
        {fmt::format("disk {:.2f} GB/s",
                     disk.seconds > 0 ? static_cast<double>(disk.bytes_read) / 1e9 / disk.seconds : 0.0),
         4},
-       {fmt::format("{} of {}", format_bytes(engine.report().accountant.used()),
-                    format_bytes(engine.report().memory.budget)),
-        1},
-       {device_figures(engine.report()), 2}},
+       {fmt::format("{} of {}", format_bytes(run.accountant.used()), format_bytes(run.memory.budget)), 1},
+       {device_figures(run), 2}},
       " | ", columns);
-  return figures + "\n" + memory_line_short(engine.report(), columns);
+  return figures + "\n" + memory_line_short(run, columns);
 }
 
 Json sequence_json(const engine::GenerateRequest& request, const engine::GenerateResult& result) {
@@ -117,6 +114,7 @@ Json sequence_json(const engine::GenerateRequest& request, const engine::Generat
 Json result_json(engine::Engine& engine, const std::vector<engine::GenerateRequest>& requests,
                  const std::vector<engine::GenerateResult>& results, const RunTimes& times,
                  const EnergyReport& energy) {
+  const engine::RunReport run = engine.report();
   Json json;
   double prompt = 0, decoded = 0, prefill_s = 0, decode_s = 0;
   for (std::size_t i = 0; i < results.size(); ++i) {
@@ -135,22 +133,22 @@ Json result_json(engine::Engine& engine, const std::vector<engine::GenerateReque
   if (prompt > 0 && prefill_s > 0) json["timing"]["prefill_tok_s"] = prompt / prefill_s;
   if (decoded > 0 && decode_s > 0) json["timing"]["decode_tok_s"] = decoded / decode_s;
   if (times.first_token_s) json["timing"]["first_token_s"] = *times.first_token_s;
-  json["start"] = start_json(engine.report(), times);
-  json["memory"] = memory_json(engine.report());
-  json["io"] = io_json(engine.report());
+  json["start"] = start_json(run, times);
+  json["memory"] = memory_json(run);
+  json["io"] = io_json(run);
   json["drafts"] = drafts_json(engine.drafting());
-  json["experts"] = experts_json(engine.report());
-  add_device(json, engine.report());
+  json["experts"] = experts_json(run);
+  add_device(json, run);
   if (Json model = energy.json(); !model.is_null()) json["energy_model"] = std::move(model);
-  if (engine.statistics().decode.tokens > 0 && !engine.checkpoint().slices())
-    json["predicted"] = forecast_json(engine.report(), results);
-  if (engine.report().pool_plan) json["plan"] = engine::to_json(*engine.report().pool_plan);
-  json["preset"] = engine.policies().preset_name();
-  if (const std::string played = engine.policies().played(); !played.empty()) json["routing"] = played;
-  json["decisions"] = fmt::format("{:016x}", engine.report().decision_hash());
-  json["isa"] = isa_name(engine.report().isa);
-  json["kv"] = dtype_name(engine.plan().cache_dtype);
-  json["threads"] = engine.report().threads;
+  if (run.statistics.decode.tokens > 0 && !run.checkpoint.slices())
+    json["predicted"] = forecast_json(run, results);
+  if (run.pool_plan) json["plan"] = engine::to_json(*run.pool_plan);
+  json["preset"] = run.policies.preset_name();
+  if (const std::string played = run.policies.played(); !played.empty()) json["routing"] = played;
+  json["decisions"] = fmt::format("{:016x}", run.decision_hash());
+  json["isa"] = isa_name(run.isa);
+  json["kv"] = dtype_name(run.plan.cache_dtype);
+  json["threads"] = run.threads;
   json["chunk"] = engine.chunk();
   return json;
 }
@@ -269,8 +267,9 @@ void run(const Options& options) {
   const bool terminal = !flags.json && stdout_moves_cursor();
   Clock::time_point first_token;
   std::size_t tokens = 0;
-  LiveText live(terminal, colour_allowed(),
-                [&](std::size_t columns) { return status_line(engine, tokens, first_token, columns); });
+  LiveText live(terminal, colour_allowed(), [&](std::size_t columns) {
+    return status_line(engine.report(), tokens, first_token, columns);
+  });
   for (engine::GenerateRequest& request : requests) {
     request.on_text = [&](const std::string& text, std::size_t) {
       if (tokens++ == 0) {

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/engine.h"
 #include "engine/forward/dense/dense_choice.h"
+#include "engine/plan/engine_plan.h"
 #include "engine/plan/memory_plan.h"
 #include "engine/plan/pool_plan.h"
 #include "engine/read_forecast.h"
@@ -22,12 +22,11 @@ namespace sluice::app {
 namespace {
 
 // Mean bytes that these parts of an expert take in memory.
-Bytes mean_bytes(const engine::Engine& engine, experts::Parts parts) {
-  const std::vector<model::ExpertPieces>& all = engine.model().experts;
+Bytes mean_bytes(const engine::RunReport& run, experts::Parts parts) {
+  const std::vector<model::ExpertPieces>& all = run.model.experts;
   Bytes sum = 0;
   for (const model::ExpertPieces& expert : all)
-    sum += engine.report()
-               .experts.sizes()
+    sum += run.experts.sizes()
                .bytes({static_cast<std::uint16_t>(expert.layer), static_cast<std::uint16_t>(expert.index)})
                .of(parts);
   return sum / all.size();
@@ -39,26 +38,26 @@ std::string_view dense_view_name(engine::DenseView view) {
   return view == engine::DenseView::kPacked ? "packed" : "words";
 }
 
-std::vector<Held> held_by_cache(const engine::Engine& engine) {
-  const std::size_t all = engine.model().experts.size();
+std::vector<Held> held_by_cache(const engine::RunReport& run) {
+  const std::size_t all = run.model.experts.size();
   const auto of = [&](std::string_view name, experts::Parts parts) {
-    const Bytes each = mean_bytes(engine, parts);
-    const bool keeps = engine.policies().cache->keeps;
-    const std::size_t room = keeps ? engine.report().memory.experts / std::max<Bytes>(each, 1) : 0;
+    const Bytes each = mean_bytes(run, parts);
+    const bool keeps = run.policies.cache->keeps;
+    const std::size_t room = keeps ? run.memory.experts / std::max<Bytes>(each, 1) : 0;
     return Held{name, std::min(all, room), each};
   };
   const Held both = of("both slices", experts::Part::kMsb | experts::Part::kLsb),
              msb = of("the MSB slice", experts::Part::kMsb);
-  const bool low = engine.policies().precision.mode == experts::PrecisionMode::kLow;
-  if (engine.policies().cache->sliced && !low) return {both, msb};
-  if (engine.checkpoint().slices()) return {low ? msb : both};
-  return {of(keep_name(engine.plan().keep), engine.policies().kept)};
+  const bool low = run.policies.precision.mode == experts::PrecisionMode::kLow;
+  if (run.policies.cache->sliced && !low) return {both, msb};
+  if (run.checkpoint.slices()) return {low ? msb : both};
+  return {of(keep_name(run.plan.keep), run.policies.kept)};
 }
 
-Json plan_json(const engine::Engine& engine, std::size_t positions) {
-  const engine::MemoryPlan& memory = engine.report().memory;
-  const engine::PolicyPlan& policies = engine.policies();
-  Json json = engine.report().pool_plan ? engine::to_json(*engine.report().pool_plan) : Json::object();
+Json plan_json(const engine::RunReport& run, std::size_t positions) {
+  const engine::MemoryPlan& memory = run.memory;
+  const engine::PolicyPlan& policies = run.policies;
+  Json json = run.pool_plan ? engine::to_json(*run.pool_plan) : Json::object();
   json["budget"] = memory.budget;
   json["tokens"] = positions;
   json["by_name"] = {{"process", memory.process},
@@ -69,14 +68,13 @@ Json plan_json(const engine::Engine& engine, std::size_t positions) {
                      {"staging", memory.staging},
                      {"experts", memory.experts}};
   if (memory.serve != 0) json["by_name"]["serve"] = memory.serve;
-  json["dense"] = {{"view", dense_view_name(engine.report().dense_choice.view)},
-                   {"why", engine.report().dense_choice.why}};
+  json["dense"] = {{"view", dense_view_name(run.dense_choice.view)}, {"why", run.dense_choice.why}};
   json["minimum"] = memory.stated;
   json["policies"] = {
       {"preset", policies.preset_name()},
       {"router", policies.router->name},
       {"cache", policies.cache->name},
-      {"cache_scope", engine::cache_scope_name(engine.plan().cache_scope)},
+      {"cache_scope", engine::cache_scope_name(run.plan.cache_scope)},
       {"scheduler", policies.scheduler->name},
       {"prefetch", policies.prefetch->name},
       {"placement", policies.placement->name},
@@ -84,11 +82,11 @@ Json plan_json(const engine::Engine& engine, std::size_t positions) {
        policies.prefill_placement != nullptr ? Json(policies.prefill_placement->name) : Json()},
       {"precision", experts::precision_name(policies.precision.mode)},
       {"constraint", experts::constraint_name(policies.limits.mode)}};
-  if (engine.report().profile) json["profile"] = engine::to_json(*engine.report().profile);
-  if (engine.report().pool_plan) return json;
-  for (const Held& held : held_by_cache(engine))
+  if (run.profile) json["profile"] = engine::to_json(*run.profile);
+  if (run.pool_plan) return json;
+  for (const Held& held : held_by_cache(run))
     json["held"].push_back({{"parts", held.parts}, {"experts", held.experts}, {"bytes_each", held.each}});
-  if (!engine.checkpoint().slices()) json["predicted"] = forecast_json(engine.report());
+  if (!run.checkpoint.slices()) json["predicted"] = forecast_json(run);
   return json;
 }
 

@@ -10,7 +10,7 @@
 #include "engine/forward/dense/dense_weights.h"
 
 namespace sluice::engine {
-class Engine;
+struct RunReport;
 }
 
 namespace sluice::app {
@@ -21,11 +21,11 @@ struct Held {
   std::size_t experts = 0;
   Bytes each = 0;
 };
-std::vector<Held> held_by_cache(const engine::Engine& engine);
+std::vector<Held> held_by_cache(const engine::RunReport& run);
 
 std::string_view dense_view_name(engine::DenseView view);
 
 // `positions`: tokens of prompt and answer that have room.
-Json plan_json(const engine::Engine& engine, std::size_t positions);
+Json plan_json(const engine::RunReport& run, std::size_t positions);
 
 }  // namespace sluice::app

@@ -34,7 +34,7 @@ ChatOutput::ChatOutput(bool json, bool quiet)
     : json_(json), quiet_(quiet), terminal_(!json && stdout_moves_cursor()), colour_(colour_allowed()) {}
 
 void ChatOutput::begin(const engine::Engine& engine) {
-  statistics_ = std::make_unique<TurnStatistics>(engine);
+  statistics_ = std::make_unique<TurnStatistics>(engine.report());
   if (json_) return;
   if (!first_ && !terminal_) std::cout << '\n';
   first_ = false;

@@ -5,7 +5,6 @@
 #include "base/duration.h"
 #include "base/rate.h"
 #include "device/accountant.h"
-#include "engine/engine.h"
 #include "engine/generate.h"
 #include "engine/plan/memory_plan.h"
 #include "engine/run_report.h"
@@ -22,11 +21,11 @@ std::string speed(double tokens, double seconds) {
 
 }  // namespace
 
-TurnStatistics::TurnStatistics(const engine::Engine& engine) : engine_(engine), begin_(counts()) {}
+TurnStatistics::TurnStatistics(const engine::RunReport& run) : run_(run), begin_(counts()) {}
 
 TurnStatistics::Counts TurnStatistics::counts() const {
-  const engine::ExpertStatistics total = engine_.statistics().total();
-  const engine::DiskReport disk = engine_.report().disk();
+  const engine::ExpertStatistics total = run_.statistics.total();
+  const engine::DiskReport disk = run_.disk();
   return {static_cast<double>(total.accesses), static_cast<double>(total.hits), disk.seconds,
           disk.bytes_read};
 }
@@ -40,7 +39,6 @@ TurnStatistics::Counts TurnStatistics::since_begin() const {
 std::string TurnStatistics::line(std::size_t prompt_tokens, const engine::GenerateResult& result,
                                  std::size_t columns) const {
   const Counts turn = since_begin();
-  const engine::RunReport run = engine_.report();
   const auto fresh = static_cast<double>(prompt_tokens - result.kept);
   const auto tokens = static_cast<double>(result.tokens.size());
   const std::string prompt =
@@ -58,7 +56,7 @@ std::string TurnStatistics::line(std::size_t prompt_tokens, const engine::Genera
                                     format_rate(ratio(static_cast<double>(turn.read), turn.disk_s)))
                       : "nothing read",
         5},
-       {fmt::format("{} of {}", format_bytes(run.accountant.used()), format_bytes(run.memory.budget)), 1}},
+       {fmt::format("{} of {}", format_bytes(run_.accountant.used()), format_bytes(run_.memory.budget)), 1}},
       " · ", columns);
 }
 

@@ -6,9 +6,9 @@
 
 #include "base/bytes.h"
 #include "base/json/json.h"
+#include "engine/run_report.h"
 
 namespace sluice::engine {
-class Engine;
 struct GenerateResult;
 }  // namespace sluice::engine
 
@@ -17,7 +17,7 @@ namespace sluice::app {
 // Figures of an engine as they were before an answer. Thread-compatible; the engine must outlive it.
 class TurnStatistics {
  public:
-  explicit TurnStatistics(const engine::Engine& engine);
+  explicit TurnStatistics(const engine::RunReport& run);
   // "41 new + 212 kept, 3.1 tok/s · 128 tokens, 4.2 tok/s · first after 2.4 s · hits 71 % · …", as much as
   // fits.
   std::string line(std::size_t prompt_tokens, const engine::GenerateResult& result,
@@ -33,7 +33,7 @@ class TurnStatistics {
   Counts counts() const;
   Counts since_begin() const;
 
-  const engine::Engine& engine_;
+  const engine::RunReport run_;
   const Counts begin_;
 };
 

@@ -113,7 +113,7 @@ serve::LoadModel load_served(const ServeFlags& flags, const engine::EngineOption
       print_warning("{}: off {}", flag(Setting::kDraft), why);
     write_start_warnings(loaded->engine->report());
     keep_profile(flags.engine, *loaded->engine);
-    loaded->plan = plan_json(*loaded->engine, sized.positions);
+    loaded->plan = plan_json(loaded->engine->report(), sized.positions);
     progress(1);
     return loaded;
   };
