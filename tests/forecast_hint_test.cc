@@ -34,19 +34,21 @@ TEST(SpeedHint, SaysNothingWithinAFactorOfTwo) {
 }
 
 TEST(SpeedHint, BytesExplainASpeedFromAQuarterMoreOn) {
-  EXPECT_EQ(hint(190, 40), "slower than predicted, as more was read than predicted");
-  EXPECT_EQ(hint(126, 40), "slower than predicted, as more was read than predicted");
-  EXPECT_EQ(hint(79, 250), "faster than predicted, as less was read than predicted");
-  EXPECT_EQ(hint(0, 250), "faster than predicted, as less was read than predicted");
+  EXPECT_EQ(hint(190, 40), "decoding was slower than predicted, as more was read than predicted");
+  EXPECT_EQ(hint(126, 40), "decoding was slower than predicted, as more was read than predicted");
+  EXPECT_EQ(hint(79, 250), "decoding was faster than predicted, as less was read than predicted");
+  EXPECT_EQ(hint(0, 250), "decoding was faster than predicted, as less was read than predicted");
 }
 
 TEST(SpeedHint, OtherwiseItSaysWhatToMeasureAgain) {
-  for (const std::string& text : {hint(124, 40), hint(100, 40), hint(10, 40)}) {
-    EXPECT_THAT(text, StartsWith("slower than predicted, which the bytes do not explain"));
+  for (const std::string& text : {hint(124, 40), hint(100, 40), hint(10, 40), hint(140, 20)}) {
+    EXPECT_THAT(text, StartsWith("decoding was slower than predicted, which the bytes do not explain"));
     EXPECT_THAT(text, HasSubstr("sluice profile a.sluice"));
   }
   for (const double kib : {81., 100., 300.})
-    EXPECT_THAT(hint(kib, 250), StartsWith("faster than predicted, which the bytes do not explain")) << kib;
+    EXPECT_THAT(hint(kib, 250),
+                StartsWith("decoding was faster than predicted, which the bytes do not explain"))
+        << kib;
 }
 
 }  // namespace

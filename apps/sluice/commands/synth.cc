@@ -140,7 +140,7 @@ void add_synth(Command& app) {
                    "Share of the input embeddings' variance that all tokens have in common: more experts "
                    "repeat from token to token")
       ->show_default();
-  command->add_option(Setting::kDtype, &options->dtype, "Element type: bf16")
+  command->add_option(Setting::kDtype, &options->dtype, "Element type, whatever the config says: bf16")
       ->one_of({"bf16"})
       ->show_default();
   command->add_option(

@@ -2,6 +2,7 @@
 
 #include "base/setting.h"
 #include "flags/command_line.h"
+#include "flags/sampling_flags.h"
 
 namespace sluice::app {
 
@@ -10,10 +11,11 @@ engine::DraftKind DraftFlag::kind(engine::DraftKind usual) const {
 }
 
 void add_draft_flag(Command& command, DraftFlag& flag) {
-  command.add_option(
-      Setting::kDraft, &flag.name,
-      "Compute tokens ahead where the text repeats itself and that is faster; the answer stays "
-      "the same: ngram, none; default: none (docs/drafts.md)");
+  command
+      .add_option(Setting::kDraft, &flag.name,
+                  "Compute tokens ahead where the text repeats itself and that is faster; the answer stays "
+                  "the same: ngram, none; default: none (docs/drafts.md)")
+      ->group(kSamplingGroup);
 }
 
 std::size_t decoded_tokens(std::size_t sequences, engine::DraftKind kind) {

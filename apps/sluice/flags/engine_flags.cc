@@ -28,7 +28,7 @@ void add_device_choice(Command& command, EngineFlags& flags, const EngineHelp& h
       ->show_default();
   command
       .add_option(Setting::kDeviceMath, &flags.device_math,
-                  "How it computes: same (the default), with the bits of the host; fast is to come")
+                  "How it computes: same, with the bits of the host; there is no other way")
       ->group(kDeviceGroup);
   command
       .add_option(Setting::kLink, &flags.link,

@@ -81,7 +81,7 @@ void add_precision_flag(Command& command, SliceFlags& flags, const std::string& 
 }
 
 void add_slice_flags(Command& command, SliceFlags& flags) {
-  const std::string slices = slices_group(), limits = "Limits on misses";
+  const std::string slices = slices_group(), limits = "Routing that may lose, and limits on misses";
   add_precision_flag(command, flags,
                      "Experts are computed at: high, low, or dbsc (a token's critical experts high); prompts "
                      "are computed high; default: the preset's");

@@ -97,11 +97,13 @@ std::string speed_hint(const engine::ReadForecast& forecast, const Decoded& deco
   const bool faster = decoded.tok_s > *forecast.tok_s;
   const double less = faster ? decoded.bytes_per_token : forecast.expected(),
                more = faster ? forecast.expected() : decoded.bytes_per_token;
-  if (more >= kBlock && more > (1 + kMatters) * less)
-    return fmt::format("{} than predicted, as {} was read than predicted", faster ? "faster" : "slower",
-                       faster ? "less" : "more");
+  const double by_speed = std::max(decoded.tok_s / *forecast.tok_s, *forecast.tok_s / decoded.tok_s);
+  if (more >= kBlock && more > (1 + kMatters) * less && by_speed * less <= kFar * more)
+    return fmt::format("decoding was {} than predicted, as {} was read than predicted",
+                       faster ? "faster" : "slower", faster ? "less" : "more");
   return fmt::format(
-      "{} than predicted, which the bytes do not explain: reading or computing took another time than when "
+      "decoding was {} than predicted, which the bytes do not explain: reading or computing took another "
+      "time than when "
       "it was measured; on an otherwise idle machine: sluice profile {}",
       faster ? "faster" : "slower", shown_text(decoded.model));
 }

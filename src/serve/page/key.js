@@ -26,15 +26,15 @@ function show(refused) {
       required: true,
       'aria-describedby': 'key-help'
     });
-    const dialog = el(
-        'dialog', {class: 'sheet small', 'aria-labelledby': 'key-title'},
-        el('form', {method: 'dialog'}, el('h2', {id: 'key-title'}, 'This server asks for a key'),
-           el('p', {id: 'key-help', class: refused ? 'bad' : 'muted'},
-              refused ? 'The key was not accepted. Please enter another one.' :
-                        'The server was started with it (--api-key). It is kept until this tab is closed.'),
-           el('label', {htmlFor: 'key'}, 'Key'), input,
-           el('div', {class: 'row end'}, button('Cancel', {class: 'quiet'}, () => dialog.close('')),
-              el('button', {class: 'primary', type: 'submit', value: 'ok'}, 'Use key'))));
+    const dialog =
+        el('dialog', {class: 'sheet small', 'aria-labelledby': 'key-title'},
+           el('form', {method: 'dialog'}, el('h2', {id: 'key-title'}, 'This server asks for a key'),
+              el('p', {id: 'key-help', class: refused ? 'bad' : 'muted'},
+                 refused ? 'The key was not accepted. Please enter another one.' :
+                           'Whoever started the server has set it. It is kept until this tab is closed.'),
+              el('label', {htmlFor: 'key'}, 'Key'), input,
+              el('div', {class: 'row end'}, button('Cancel', {class: 'quiet'}, () => dialog.close('')),
+                 el('button', {class: 'primary', type: 'submit', value: 'ok'}, 'Use key'))));
     dialog.addEventListener('close', () => {
       const key = dialog.returnValue === 'ok' ? input.value.trim() : '';
       dialog.remove();
