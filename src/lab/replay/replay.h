@@ -74,7 +74,7 @@ struct ReplayResult {
   std::uint64_t evictions = 0;      // experts resident before an event and not after it
   std::uint64_t partial = 0;        // misses with some part resident
   std::optional<Bytes> bytes_read;  // missing parts of misses; empty: sizes are unknown
-  std::uint64_t decision_hash = 0;  // as Engine::decision_hash
+  std::uint64_t decision_hash = 0;  // as RunReport::decision_hash
   std::vector<ReplayWindow> windows;
 };
 

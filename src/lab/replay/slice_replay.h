@@ -29,7 +29,7 @@ struct SliceReplayResult {
   experts::MissAccount slices;   // over all decode steps
   experts::MissAccount account;  // over the steps that the limit counts
   ReplayRouting routing = {};
-  std::uint64_t decision_hash = 0;  // as Engine::decision_hash
+  std::uint64_t decision_hash = 0;  // as RunReport::decision_hash
   bool cut_off = false;             // the trace's last record was incomplete
   std::string played = {};          // RoutingTrace::played()
 };
