@@ -169,7 +169,8 @@ TEST_P(PolicyNamesOf, ItsHelpListsAllItTakesAndNoOthers) {
   }
   std::printf("%zu names taken, %zu refused\n", taken, refused);
   EXPECT_GT(taken, 80u);
-  // Ten are for replays alone, or caches for a device alone; `recorded` is refused by what cannot play a trace.
+  // Ten are for replays alone, or caches for a device alone; `recorded` is refused by what cannot play a
+  // trace.
   EXPECT_EQ(refused, help_of(GetParam().command, "--routing").empty() ? 11u : 10u);
 }
 

@@ -23,7 +23,7 @@ def percent(share):
     return f"{100 * share:.2f}"
 
 
-# Of a loss in nats and its error: d(e^x) = e^x dx.
+# A loss in nats and its error, in percent: d(e^x) = e^x dx.
 def loss_percent(loss, error):
     return f"{percent(math.expm1(loss))} ± {percent(math.exp(loss) * error)}"
 

@@ -261,12 +261,17 @@ void check(const std::string& path, std::span<const EngineOptions> settings, std
   }
 }
 
+EngineOptions with_part_of_experts(Bytes cache_bytes) {
+  EngineOptions options = options_for(kSequences);
+  options.suspended_passes = kSuspended;
+  options.cache_bytes = cache_bytes;
+  options.less_cache_will_do = true;
+  return options;
+}
+
 // Engines with room for few experts, under every policy of the registry that keeps the routing exact.
 std::vector<EngineOptions> every_exact_policy(bool sliced, Bytes cache_bytes) {
-  EngineOptions plain = options_for(kSequences);
-  plain.suspended_passes = kSuspended;
-  plain.cache_bytes = cache_bytes;
-  plain.less_cache_will_do = true;
+  EngineOptions plain = with_part_of_experts(cache_bytes);
   plain.preset = sliced ? "slicemoe" : "auto";
   plain.router = "exact";
   if (sliced) {
@@ -335,14 +340,26 @@ void add_any_device(const model::ModelConfig& config, std::mt19937_64& random, E
                      }).name;
 }
 
-// The exact presets, of the host and of a device, and each placement of a device with a drawn cache.
+// Each placement of a device with a drawn cache.
+std::vector<EngineOptions> every_placement(bool sliced, const model::ModelConfig& config, Bytes cache_bytes,
+                                           std::mt19937_64& random) {
+  EngineOptions plain = with_part_of_experts(cache_bytes);
+  if (sliced) plain.precision = experts::PrecisionMode::kHigh;
+  std::vector<EngineOptions> all;
+  for (const experts::PlacementPolicy& placement : experts::placement_policies()) {
+    if (!placement.needs_device) continue;
+    all.push_back(plain);
+    add_any_device(config, random, all.back());
+    all.back().placement = placement.name;
+  }
+  return all;
+}
+
+// The exact presets, of the host and of a device, and each placement.
 std::vector<EngineOptions> every_exact_preset(const model::ModelConfig& config, Bytes cache_bytes,
                                               std::mt19937_64& random) {
-  EngineOptions plain = options_for(kSequences);
-  plain.suspended_passes = kSuspended;
-  plain.cache_bytes = cache_bytes;
-  plain.less_cache_will_do = true;
-  std::vector<EngineOptions> all;
+  const EngineOptions plain = with_part_of_experts(cache_bytes);
+  std::vector<EngineOptions> all = every_placement(false, config, cache_bytes, random);
   for (const experts::Preset& preset : experts::presets()) {
     if (!is_exact(preset)) continue;
     all.push_back(plain);
@@ -355,12 +372,6 @@ std::vector<EngineOptions> every_exact_preset(const model::ModelConfig& config, 
     all.back().preset = preset.name;
     if (preset.prefetch->needs != experts::PrefetchNeeds::kNothing) all.back().prefetch = "none";
     if (preset.device_cache->by_popularity) add_popularity(config, all.back());
-  }
-  for (const experts::PlacementPolicy& placement : experts::placement_policies()) {
-    if (!placement.needs_device) continue;
-    all.push_back(plain);
-    add_any_device(config, random, all.back());
-    all.back().placement = placement.name;
   }
   return all;
 }
@@ -438,7 +449,7 @@ TEST(Interleaving, EveryExactPolicy) {
 
 TEST(Interleaving, EveryExactPresetAndPlacement) {
   const testing::ScratchDirectory scratch;
-  for (const char* family : {"raw", "split"}) {  // a device takes no slices
+  for (const char* family : {"raw", "split", "sliced"}) {  // presets are for whole experts, or lose
     const std::uint64_t seed = any_seed();
     SCOPED_TRACE(std::string(family) + ", SLUICE_TEST_SEED=" + std::to_string(seed));
     std::cout << family << ": SLUICE_TEST_SEED=" << seed << '\n';
@@ -449,7 +460,11 @@ TEST(Interleaving, EveryExactPresetAndPlacement) {
     // What is drawn uses a device more or less; one draw in five uses it too little to show much.
     constexpr int kDraws = 4;
     for (int draw = 0; draw < kDraws && !(met.on_device > 1000 && met.there > 100); ++draw) {
-      check(path, every_exact_preset(config, part_of_experts(path), random), seed + draw, met);
+      const Bytes cache = part_of_experts(path);
+      const bool sliced = family == std::string("sliced");
+      check(path,
+            sliced ? every_placement(true, config, cache, random) : every_exact_preset(config, cache, random),
+            seed + draw, met);
       if (::testing::Test::HasFailure()) return;
     }
     EXPECT_GT(met.evictions, 0u);

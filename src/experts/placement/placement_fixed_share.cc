@@ -1,5 +1,5 @@
-// What stands for MoE-Lightning: of the experts that the device lacks always the same share is streamed to it,
-// whichever they are. SPEC §3.7.
+// What stands for MoE-Lightning: always the same share of the experts that the device lacks is streamed to
+// it, whichever they are. SPEC §3.7.
 #include <algorithm>
 #include <array>
 #include <cmath>

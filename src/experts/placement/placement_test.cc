@@ -150,7 +150,8 @@ double balance_of(const Layer& layer, std::uint32_t set) {
   return std::max(link, host);
 }
 
-// Of the experts that the device lacks, the first ones by id, always the share that was best for the first layer.
+// The first ones by id of the experts that the device lacks: always the share that was best for the first
+// layer.
 TEST(Placement, AFixedShareDoesNotFollowTheWork) {
   Layer layer;
   for (std::uint16_t i = 0; i < 8; ++i) {
