@@ -52,7 +52,8 @@ class EditedLines final : public LineReader {
     ::el_set(editor_, EL_EDITOR, "emacs");
     ::el_set(editor_, EL_HIST, ::history, history_);
     ::el_set(editor_, EL_GETCFN, next_character);
-    ::el_set(editor_, EL_ADDFN, "sluice-paste", "Takes what is pasted", take_paste);
+    // By wide names, which are kept as they are: of others the library makes copies that it never frees.
+    ::el_wset(editor_, EL_ADDFN, L"sluice-paste", L"Takes what is pasted", take_paste);
     ::el_set(editor_, EL_BIND, "\x1b[200~", "sluice-paste", nullptr);
     ::el_set(editor_, EL_BIND, "^R", "em-inc-search-prev", nullptr);
     ::el_source(editor_, nullptr);  // the user's own keys
