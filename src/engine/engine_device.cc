@@ -11,8 +11,9 @@
 #include "base/error.h"
 #include "base/machine/system_memory.h"
 #include "base/setting.h"
-#include "engine/bring_start.h"
 #include "engine/forward/unit/make_unit_kernels.h"
+#include "experts/device_start.h"
+#include "experts/layer_decider.h"
 #include "experts/named_policy.h"
 #include "experts/policy_choice.h"
 
@@ -59,6 +60,36 @@ device::LaneCounters since(device::LaneCounters now, const device::LaneCounters&
 device::LaneCounters of_host(const device::Device& device) {
   const device::HostPace* const pace = device.host_pace();
   return pace != nullptr ? pace->counters() : device::LaneCounters{};
+}
+
+void bring(const experts::StartEvent& event, experts::LayerDecider& decider, fetch::ExpertStore& host,
+           fetch::DeviceStore& device) {
+  device.release_host(event.host, event.device);
+  host.begin(decider.order(host.prepare(event.host, event.demand()).missing));
+  device.begin(event.layer, event.device);
+  for (;;) {
+    device.release_pins();
+    while (device.pins() > 0 && host.next_needs_pins()) device.wait_for_a_pin();
+    std::optional<fetch::ExpertStore::Pin> pin = host.next();
+    if (!pin) break;
+    const experts::ExpertId id = pin->id();
+    device.used(id, device.use(std::move(*pin)).ready);
+  }
+  device.finish_event();
+}
+
+// Carries out experts::start_events(): reads the experts, passes them through the host's staging, and returns
+// when their copies are done: caches count on them from the first event on. `decider` orders the reads.
+// REQUIRES: a device among its policies, and no event has begun. Error(kIo), (kCorrupt).
+void bring_start(experts::LayerDecider& decider, fetch::ExpertStore& host, fetch::DeviceStore& device) {
+  try {
+    for (const experts::StartEvent& event : experts::start_events(decider))
+      bring(event, decider, host, device);
+  } catch (const Error&) {
+    device.abandon_event();
+    host.abandon_event();
+    throw;
+  }
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// What an engine does: EngineOptions, of which most are blank, resolved once for one model. One thing is known
-// only when the engine opens its device: what that computes otherwise than the host. Such a plan steps down
+// What an engine does: EngineOptions, of which most are blank, resolved once for one model. Only when the
+// engine opens its device is it known what that computes otherwise than the host. Such a plan steps down
 // before anything runs by it (engine/device_check.h); a running engine's plan never changes.
 //
 //   EngineOptions     what flags or a request say            options.h
