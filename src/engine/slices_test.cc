@@ -572,7 +572,7 @@ TEST_F(Slices, WhatMakesNoSenseIsRefusedWithTheReason) {
                 o.activations = kernels::ActivationForm::kInt8;
               }),
               AllOf(HasSubstr("--activations"), HasSubstr("--math")));
-  EXPECT_THAT(refused([](EngineOptions& o) { o.memory = 20 * kMiB; }),
+  EXPECT_THAT(refused([](EngineOptions& o) { o.memory = 7 * kMiB; }),
               AllOf(HasSubstr("too small"), HasSubstr("--memory")));
   const auto engine = engine_of(options_of(PrecisionMode::kHigh));
   EXPECT_THAT(refusal([&] { engine->measure({}); }), HasSubstr("slices"));
