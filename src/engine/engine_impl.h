@@ -113,7 +113,8 @@ class Engine::Impl {
   const model::Model& model_;
   const EnginePlan plan_;
   const EngineHooks hooks_;
-  Drafting drafting_;  // made early, so that `tables` counts its memory
+  Statistics statistics_;  // before drafting_, which refers to it
+  Drafting drafting_;      // made early, so that `tables` counts its memory
   ThreadPool pool_;
   std::string isa_warning_;  // before kernels_, whose choice writes it
   kernels::Context kernels_;
@@ -142,7 +143,6 @@ class Engine::Impl {
   std::unique_ptr<KvPool> kv_pool_;
   std::unique_ptr<PrefixCache> prefixes_;
   RopeTable rope_;
-  Statistics statistics_;
   StartTimes start_times_;
   std::unique_ptr<experts::LayerDecider> decider_;  // made last, after what its caches need is measured
   std::unique_ptr<ComputeUnit> second_unit_;

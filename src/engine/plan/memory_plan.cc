@@ -148,7 +148,7 @@ namespace {
 
 // What sanitizers add is hundreds of MiB, and no budget's business: builds with one count the process as it
 // is without, so that what is tight stays tight.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)  // GCC's names
 constexpr Bytes kSanitizedProcess = 6 * kMiB;
 #else
 constexpr Bytes kSanitizedProcess = 0;
