@@ -170,7 +170,7 @@ TEST(ChatWire, TimingsOfEachToken) {
     push(example_finish(), 3);
   });
   const auto numbers = [](std::string text) {
-    return std::regex_replace(text, std::regex("(_ms|_second)\":[0-9.]+"), "$1\":1");
+    return std::regex_replace(text, std::regex("(_ms|_second)\":[-+.0-9e]+"), "$1\":1");
   };
   const auto timings = [](int tokens) {
     return R"("timings":{"cache_n":32,"prompt_n":9,"prompt_ms":1,"prompt_per_token_ms":1,"prompt_per_second":1,"predicted_n":)" +
