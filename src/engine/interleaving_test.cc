@@ -19,6 +19,8 @@
 #include "base/hash.h"
 #include "engine/engine.h"
 #include "engine/forward/pass.h"
+#include "engine/model_identity.h"
+#include "engine/plan/gate_residual.h"
 #include "engine/run_report.h"
 #include "engine/watch/routing_observer.h"
 #include "experts/device_plan.h"
@@ -269,8 +271,33 @@ EngineOptions with_part_of_experts(Bytes cache_bytes) {
   return options;
 }
 
+// What `calibrate` measures, for prefetches that need it: any vectors will do.
+std::shared_ptr<const GateResidual> any_residual(const std::string& path) {
+  const auto checkpoint = store::open_checkpoint(path);
+  const model::Model model = model::describe_model(*checkpoint);
+  auto residual = std::make_shared<GateResidual>();
+  residual->identity = model_identity(*checkpoint, model, {.io = fetch::IoMode::kBuffered});
+  residual->vectors.layers = model.config.sparse_layers();
+  residual->vectors.width = model.config.hidden;
+  for (std::size_t i = 0; i < (residual->vectors.layers - 1) * residual->vectors.width; ++i)
+    residual->vectors.values.push_back(static_cast<float>(i % 7) / 16 - 0.2f);
+  return residual;
+}
+
+// Asks for `prefetch`, with what it needs. False: it needs what no engine has.
+bool set_prefetch(const experts::PrefetchPolicy& prefetch, std::shared_ptr<const GateResidual> residual,
+                  EngineOptions& options) {
+  if (prefetch.needs == experts::PrefetchNeeds::kTransitions) return false;
+  options.prefetch = prefetch.name;
+  if (prefetch.needs == experts::PrefetchNeeds::kNothing) return true;
+  options.residual = std::move(residual);
+  options.residual_name = "made up";
+  return true;
+}
+
 // Engines with room for few experts, under every policy of the registry that keeps the routing exact.
-std::vector<EngineOptions> every_exact_policy(bool sliced, Bytes cache_bytes) {
+std::vector<EngineOptions> every_exact_policy(bool sliced, Bytes cache_bytes,
+                                              const std::shared_ptr<const GateResidual>& residual) {
   EngineOptions plain = with_part_of_experts(cache_bytes);
   plain.preset = sliced ? "slicemoe" : "auto";
   plain.router = "exact";
@@ -293,9 +320,8 @@ std::vector<EngineOptions> every_exact_policy(bool sliced, Bytes cache_bytes) {
     all.back().scheduler = scheduler.name;
   }
   for (const experts::PrefetchPolicy& prefetch : experts::prefetch_policies()) {
-    if (prefetch.needs != experts::PrefetchNeeds::kNothing) continue;
-    all.push_back(plain);
-    all.back().prefetch = prefetch.name;
+    EngineOptions options = plain;
+    if (set_prefetch(prefetch, residual, options)) all.push_back(std::move(options));
   }
   return all;
 }
@@ -357,6 +383,7 @@ std::vector<EngineOptions> every_placement(bool sliced, const model::ModelConfig
 
 // The exact presets, of the host and of a device, and each placement.
 std::vector<EngineOptions> every_exact_preset(const model::ModelConfig& config, Bytes cache_bytes,
+                                              const std::shared_ptr<const GateResidual>& residual,
                                               std::mt19937_64& random) {
   const EngineOptions plain = with_part_of_experts(cache_bytes);
   std::vector<EngineOptions> all = every_placement(false, config, cache_bytes, random);
@@ -370,7 +397,7 @@ std::vector<EngineOptions> every_exact_preset(const model::ModelConfig& config, 
     all.push_back(plain);
     add_device(config.moe.experts, random, all.back());
     all.back().preset = preset.name;
-    if (preset.prefetch->needs != experts::PrefetchNeeds::kNothing) all.back().prefetch = "none";
+    if (!set_prefetch(*preset.prefetch, residual, all.back())) all.back().prefetch = "none";
     if (preset.device_cache->by_popularity) add_popularity(config, all.back());
   }
   return all;
@@ -441,7 +468,7 @@ TEST(Interleaving, EveryExactPolicy) {
     const bool sliced = family == std::string("sliced");
     const std::string path = stored_as(family, scratch);
     Met met;
-    check(path, every_exact_policy(sliced, part_of_experts(path)), seed, met);
+    check(path, every_exact_policy(sliced, part_of_experts(path), any_residual(path)), seed, met);
     if (::testing::Test::HasFailure()) return;
     EXPECT_GT(met.evictions, 0u);
   }
@@ -463,7 +490,8 @@ TEST(Interleaving, EveryExactPresetAndPlacement) {
       const Bytes cache = part_of_experts(path);
       const bool sliced = family == std::string("sliced");
       check(path,
-            sliced ? every_placement(true, config, cache, random) : every_exact_preset(config, cache, random),
+            sliced ? every_placement(true, config, cache, random)
+                   : every_exact_preset(config, cache, any_residual(path), random),
             seed + draw, met);
       if (::testing::Test::HasFailure()) return;
     }
