@@ -157,7 +157,7 @@ EnginePlan resolve_settled(const EngineOptions& asked, const ModelFacts& facts) 
   plan.isa = parse_isa(options.isa);
   plan.math = options.math;
   plan.kv = options.kv;
-  plan.cache_dtype = options.kv.value_or(options.math == Math::kF32 ? DType::kF32 : DType::kBF16);
+  plan.cache_dtype = options.cache_dtype();
   plan.policies = choose_policies(options, facts.packed_states(), facts.sliced());
   check_preset(options, plan.policies, facts);
   check_precision(plan.policies.precision.mode, facts);

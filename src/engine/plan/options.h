@@ -81,6 +81,7 @@ struct EngineOptions {
   Math math = Math::kAuto;
   // Type of keys and values in the cache: BF16, F32, I8 (rounded); empty: as math says.
   std::optional<DType> kv;
+  DType cache_dtype() const { return kv.value_or(math == Math::kF32 ? DType::kF32 : DType::kBF16); }
   std::size_t chunk = 4096;      // most tokens of one prefill step
   std::size_t positions = 4096;  // key/value cache reserved per sequence
   // For encoder-decoders: most tokens of the encoder's input, reserved likewise.

@@ -58,13 +58,12 @@ void size_server(const ServeFlags& flags, const serve::LoadedModel& loaded, engi
   const model::ModelConfig& config = loaded.model.config;
   options.serve = engine::serve_bytes(budget);
   options.draws = true;
-  const DType dtype = engine::resolve(options, *loaded.checkpoint, loaded.model).cache_dtype;
   engine::ServerWishes wishes{.parallel =
                                   config.has_encoder() ? 1 : static_cast<std::size_t>(flags.parallel)};
   if (flags.engine.context != 0) wishes.context = context_tokens(flags.engine, loaded.model);
   if (flags.kv_tokens != 0) wishes.kv_tokens = static_cast<std::size_t>(flags.kv_tokens);
-  const engine::ServerSizes sizes =
-      engine::server_sizes(budget, engine::kv_bytes_per_token(config, dtype), config.max_positions, wishes);
+  const engine::ServerSizes sizes = engine::server_sizes(
+      budget, engine::kv_bytes_per_token(config, options.cache_dtype()), config.max_positions, wishes);
   options.positions = sizes.context;
   options.sequences = sizes.parallel;
   if (config.has_encoder())
