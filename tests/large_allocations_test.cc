@@ -26,7 +26,7 @@
 #include "bundled_model.h"
 #include "codec/exponents/plane_decoder.h"
 #include "engine/engine.h"
-#include "engine/generate.h"
+#include "engine/generate/generate.h"
 #include "engine/plan/engine_plan.h"
 #include "engine/plan/memory_plan.h"
 #include "engine/plan/options.h"

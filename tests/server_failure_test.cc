@@ -15,7 +15,7 @@
 #include "base/files/disk.h"
 #include "base/json/json.h"
 #include "engine/engine.h"
-#include "engine/generate.h"
+#include "engine/generate/generate.h"
 #include "engine/plan/memory_plan.h"
 #include "serve/engine/engine_backend.h"
 #include "serve/server/server.h"

@@ -13,10 +13,9 @@
 #include <vector>
 
 #include "base/hash.h"
-#include "engine/conversation.h"
 #include "engine/draft/drafting.h"
 #include "engine/engine.h"
-#include "engine/generate.h"
+#include "engine/generate/generate.h"
 #include "engine/session/prefix_cache.h"
 #include "engine/watch/statistics.h"
 #include "model/architecture.h"
@@ -155,7 +154,7 @@ void check_model(const std::string& name, std::mt19937_64& random, DraftsMet& me
     for (std::size_t i = 0; i < results.size(); ++i) {
       EXPECT_EQ(results[i].tokens, expected[i].tokens) << "request " << i;
       EXPECT_EQ(results[i].reason, expected[i].reason) << "request " << i;
-      counts += results[i].drafts;
+      counts += results[i].statistics.drafts;
       tokens += results[i].tokens.size() - 1;
     }
     EXPECT_EQ(engine->drafting().counts(), counts);
@@ -276,7 +275,7 @@ TEST_F(DraftedTexts, AreToldTokenByTokenAndStopAsWithout) {
   GenerateResult expected, result;
   EXPECT_EQ(told(*drafting, *tokenizer_, asked, result), told(*plain, *tokenizer_, asked, expected));
   EXPECT_EQ(result.text, expected.text);
-  ASSERT_GT(result.drafts.accepted, 0u);
+  ASSERT_GT(result.statistics.drafts.accepted, 0u);
   // Stop strings from all places of the text, so that some end within a draft.
   for (std::size_t at = 0; at + 5 < expected.text->size(); at += 9) {
     asked.stop = {expected.text->substr(at, 5)};
@@ -291,17 +290,17 @@ TEST_F(DraftedTexts, GoOnInAConversation) {
   EngineOptions options = drafts_options(1);
   options.positions = 256;
   const auto plain = model_.engine(options), drafting = model_.drafting_engine(options, 5);
-  Conversation expected(*plain), conversation(*drafting);
   Tokens prompt = tokenizer_->encode("a b c a b c a b c a b", tokenizer::AddSpecial::kNo);
   DraftCounts counts;
   for (int turn = 0; turn < 4; ++turn) {
     GenerateRequest asked = request("", static_cast<std::size_t>(20 + turn));
     asked.prompt = prompt;
-    const GenerateResult without = expected.generate(tokenizer_.get(), asked),
-                         with = conversation.generate(tokenizer_.get(), asked);
+    asked.keep = true;
+    const GenerateResult without = generate(*plain, tokenizer_.get(), asked),
+                         with = generate(*drafting, tokenizer_.get(), asked);
     EXPECT_EQ(with.tokens, without.tokens) << turn;
-    EXPECT_EQ(with.kept, without.kept) << turn;
-    counts += with.drafts;
+    EXPECT_EQ(with.statistics.cached, without.statistics.cached) << turn;
+    counts += with.statistics.drafts;
     prompt.insert(prompt.end(), with.tokens.begin(), with.tokens.end() - turn % 2);
     prompt.push_back(5);
   }

@@ -18,7 +18,7 @@
 #include "engine/engine.h"
 #include "engine/forward/dense/dense_choice.h"
 #include "engine/forward/dense/dense_weights.h"
-#include "engine/generate.h"
+#include "engine/generate/generate.h"
 #include "engine/plan/memory_plan.h"
 #include "engine/run_report.h"
 #include "engine/watch/statistics.h"

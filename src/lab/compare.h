@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/json/json.h"
-#include "engine/generate.h"
+#include "engine/generate/generate.h"
 #include "engine/plan/options.h"
 #include "engine/plan/pool_plan.h"
 #include "tokenizer/text/token_id.h"

@@ -18,7 +18,7 @@
 #include "engine/decision_recorder.h"
 #include "engine/draft/drafting.h"
 #include "engine/engine.h"
-#include "engine/generate.h"
+#include "engine/generate/generate.h"
 #include "engine/plan/memory_plan.h"
 #include "engine/plan/pool_plan.h"
 #include "engine/run_report.h"
@@ -67,7 +67,7 @@ struct Options {
   SamplingFlags sampling;
   DraftFlag draft;
   std::vector<std::string> stop;
-  bool ignore_eos = false, show_experts = false;
+  bool chat = false, ignore_eos = false, show_experts = false;
 };
 
 std::uint64_t random_seed() {
@@ -112,6 +112,15 @@ Json sequence_json(const engine::GenerateRequest& request, const engine::Generat
 
 // A single sequence is in the object itself, a batch in "sequences".
 Json result_json(engine::Engine& engine, const std::vector<engine::GenerateRequest>& requests,
+// What the experts of its steps cost it (docs/batching.md, "What is counted").
+Json share_json(const engine::RequestStatistics& statistics) {
+  return {{"accesses", statistics.accesses},
+          {"demand", statistics.demand},
+          {"hits", statistics.hits},
+          {"misses", statistics.misses},
+          {"bytes_read", statistics.bytes_read}};
+}
+
                  const std::vector<engine::GenerateResult>& results, const RunTimes& times,
                  const EnergyReport& energy) {
   const engine::RunReport run = engine.report();
@@ -124,7 +133,8 @@ Json result_json(engine::Engine& engine, const std::vector<engine::GenerateReque
     decode_s = std::max(decode_s, results[i].decode_s);
     if (results.size() == 1) continue;
     json["sequences"].push_back(sequence_json(requests[i], results[i]));
-    json["sequences"].back()["prefill_s"] = results[i].prefill_s;  // since the first sequence began
+    json["sequences"].back()["prefill_s"] = results[i].prefill_s;  // since the batch began
+    json["sequences"].back()["experts"] = share_json(results[i].statistics);
   }
   if (results.size() == 1) json = sequence_json(requests[0], results[0]);
   json["seed"] = requests[0].sampler.seed;

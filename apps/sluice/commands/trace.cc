@@ -14,7 +14,7 @@
 #include "command.h"
 #include "engine/decision_recorder.h"
 #include "engine/engine.h"
-#include "engine/generate.h"
+#include "engine/generate/generate.h"
 #include "engine/plan/engine_plan.h"
 #include "engine/run_report.h"
 #include "engine/trace_recorder.h"

@@ -8,7 +8,7 @@
 #include "base/setting.h"
 #include "base/shown_text.h"
 #include "engine/engine.h"
-#include "engine/generate.h"
+#include "engine/generate/generate.h"
 #include "engine/plan/memory_plan.h"
 #include "engine/run_report.h"
 #include "engine/watch/statistics.h"

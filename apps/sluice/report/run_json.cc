@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "engine/engine.h"
-#include "engine/generate.h"
+#include "engine/generate/generate.h"
 #include "engine/plan/gate_residual.h"
 #include "engine/read_forecast.h"
 #include "engine/run_report.h"

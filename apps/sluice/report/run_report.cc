@@ -7,7 +7,7 @@
 
 #include "base/duration.h"
 #include "base/wrapped_text.h"
-#include "engine/generate.h"
+#include "engine/generate/generate.h"
 #include "engine/plan/engine_plan.h"
 #include "engine/plan/gate_residual.h"
 #include "engine/plan/memory_plan.h"

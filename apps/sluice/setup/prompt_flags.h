@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/generate.h"
+#include "engine/generate/generate.h"
 #include "flags/engine_flags.h"
 #include "setup/open_model.h"
 

@@ -8,6 +8,8 @@
 
 namespace sluice::engine {
 
+class Engine;  // engine/engine.h
+
 // Does not change; thread-safe.
 class BatchLimits {
  public:

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "base/error.h"
-#include "engine/draft/draft_counts.h"
-#include "engine/generate.h"
+#include "engine/batch/request_statistics.h"
 #include "engine/grammar/answer_guide.h"
 #include "engine/session/logprobs.h"
 #include "engine/session/sampler.h"
+#include "engine/session/stop_reason.h"
 #include "tokenizer/text/token_id.h"
 
 namespace sluice::engine {
@@ -63,10 +63,13 @@ struct RequestStatistics {
 struct BatchEnd {
   StopReason reason = StopReason::kLength;
   std::optional<Error> error = {};
+  // Asked in front of each turn, and each layer of an encoder: true ends the request, with
+  // StopReason::kInterrupted.
+  virtual bool wants_to_stop() { return false; }
   RequestStatistics statistics = {};
 };
 
-// Gets what comes of one request, on the thread that advances the batcher; must not wait, and must not
+// Gets what comes of one request, on the thread that advances the batcher; must not wait, not throw, and not
 // call the batcher. Only on_end, which comes exactly once and last, must be there.
 class BatchClient {
  public:

@@ -23,7 +23,6 @@
 #include "engine/batch/batcher.h"
 #include "engine/draft/draft_kind.h"
 #include "engine/engine.h"
-#include "engine/generate.h"
 #include "engine/run_report.h"
 #include "engine/session/prefix_cache.h"
 #include "model/architecture.h"
@@ -154,7 +153,7 @@ struct BatchModel {
   model::Model model;
 };
 
-// What a request gets alone: the tokens of generate(), and the logits that their prefixes have.
+// What a request gets alone, token by token, without a batcher.
 struct AloneAnswer {
   std::vector<tokenizer::TokenId> tokens;
   std::vector<std::uint64_t> logits = {};
@@ -164,28 +163,38 @@ struct AloneAnswer {
 };
 
 inline AloneAnswer answer_alone(Engine& engine, const BatchRequest& request) {
-  GenerateRequest one;
-  one.prompt = request.prompt;
-  one.max_tokens = request.max_tokens.value_or(100000);
-  one.sampler = request.sampler;
-  one.ignore_eos = request.ignore_eos;
-  one.ends = request.ends;
-  const GenerateResult result = generate(engine, nullptr, one);
-  AloneAnswer answer{.tokens = result.tokens, .reason = result.reason};
-  const bool encoder = engine.model().config.has_encoder();
-  std::vector<tokenizer::TokenId> fed =
-      encoder ? std::vector{engine.model().config.decoder_start} : request.prompt;
-  const std::size_t begins = fed.size();
-  if (!result.tokens.empty()) fed.insert(fed.end(), result.tokens.begin(), result.tokens.end() - 1);
+  const model::ModelConfig& config = engine.model().config;
+  const auto has = [](const std::vector<tokenizer::TokenId>& ends, tokenizer::TokenId token) {
+    return std::ranges::find(ends, token) != ends.end();
+  };
+  AloneAnswer answer;
+  std::vector<tokenizer::TokenId> tokens =
+      config.has_encoder() ? std::vector{config.decoder_start} : request.prompt;
+  const std::size_t begins = tokens.size(), most = request.max_tokens.value_or(SIZE_MAX);
   const auto sequence = engine.new_sequence();
-  if (encoder) engine.encode(*sequence, request.prompt);
+  if (config.has_encoder()) engine.encode(*sequence, request.prompt);
   const LogitSink sink{
       [](std::size_t) { return true; },
       [&](std::size_t, std::span<const float> row) { answer.rows.emplace_back(row.begin(), row.end()); }};
-  engine.prefill(*sequence, std::span(fed).first(begins), sink);
-  for (std::size_t i = begins; i < fed.size(); ++i) engine.decode(*sequence, fed[i], sink);
-  for (std::size_t i = begins - 1; i < answer.rows.size() && !result.tokens.empty(); ++i)
-    answer.logits.push_back(hash_of(answer.rows[i]));
+  engine.prefill(*sequence, tokens, sink);
+  Sampler sampler(request.sampler);
+  while (answer.tokens.size() < most) {
+    const std::vector<float>& row = answer.rows.back();
+    const tokenizer::TokenId token = sampler.next(row, tokens, begins, engine.candidates());
+    tokens.push_back(token);
+    answer.tokens.push_back(token);
+    answer.logits.push_back(hash_of(row));
+    if (!request.ignore_eos && (has(config.eos, token) || has(request.ends, token))) {
+      answer.reason = StopReason::kEos;
+      break;
+    }
+    if (answer.tokens.size() == most) break;
+    if (tokens.size() - 1 == sequence->positions()) {
+      answer.reason = StopReason::kContext;
+      break;
+    }
+    engine.decode(*sequence, token, sink);
+  }
   return answer;
 }
 

@@ -19,9 +19,9 @@ Batcher::Impl::Impl(Engine& engine, const BatchRules& rules)
   SLUICE_CHECK(rules.parallel >= 1 && rules.parallel <= plan.sequences,
                "the plan has room for fewer sequences");
   SLUICE_CHECK(rules.stretch >= 1 && rules.decode_share >= 0 && rules.decode_share <= 1);
-  SLUICE_CHECK(rules.parallel == 1 || !has_encoder_, "encoder-decoders answer one request at a time");
-  SLUICE_CHECK(rules.parallel == 1 || plan.suspended_passes >= 1,
-               "the plan has no room for a suspended pass");
+  const bool in_turn = rules.parallel == 1 || rules.prompts_first;
+  SLUICE_CHECK(in_turn || !has_encoder_, "encoder-decoders answer one request at a time");
+  SLUICE_CHECK(in_turn || plan.suspended_passes >= 1, "the plan has no room for a suspended pass");
 }
 
 RequestId Batcher::Impl::submit(BatchRequest request, BatchClient& client) {
@@ -55,7 +55,8 @@ bool Batcher::Impl::advance() {
 void Batcher::Impl::end_cancelled() {
   queue_.end_cancelled(now());
   for (const auto& one : running_) {
-    if (!one->cancelled || one->state() == RunState::kEnded) continue;
+    if (one->state() == RunState::kEnded) continue;
+    if (!one->cancelled && !one->client().wants_to_stop()) continue;
     if (one->in_pass) prompt_pass_->leave_out(*one);
     one->end(StopReason::kInterrupted, now());
   }

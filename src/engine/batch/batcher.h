@@ -17,6 +17,8 @@ class Engine;  // engine/engine.h
 struct BatchRules {
   std::size_t parallel = 1;   // sequences that run; at most plan().sequences
   double decode_share = 0.5;  // of the time beside an open prompt pass that running answers get: 0 … 1
+  // No answer goes on while a prompt is left: a static batch. Then no pass is suspended.
+  bool prompts_first = false;
   // Positions that an answer without a limit reserves at a time.
   std::size_t stretch = 512;
   std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
@@ -31,8 +33,8 @@ using RequestId = std::uint64_t;
 // Thread-compatible: one thread calls all of it, and the engine.
 class Batcher {
  public:
-  // The engine's plan has room for rules.parallel sequences, for drawing, and, where more than one sequence
-  // runs, for one suspended pass.
+  // The engine's plan has room for rules.parallel sequences, and, where answers go on beside prompts, for one
+  // suspended pass. Encoder-decoders answer several requests only in a static batch.
   Batcher(Engine& engine, const BatchRules& rules);
   ~Batcher();  // cancels what is left, without telling
   Batcher(const Batcher&) = delete;

@@ -82,7 +82,7 @@ void run_with_drafts(const BatchModel& model, std::mt19937_64& random, BatchDraf
   engine->drafting().use(DraftKind::kNgram);
   engine->drafting().guard().set_when(DraftWhen::kAlways);
   TurnedClock clock;
-  Batcher batcher(*engine, {options.sequences, 0.5, 24, clock.function()});
+  Batcher batcher(*engine, {.parallel = options.sequences, .stretch = 24, .now = clock.function()});
   std::deque<KeepingClient> clients;
   std::vector<BatchRequest> requests;
   for (std::size_t i = 1 + random() % 6; i > 0; --i) {

@@ -63,6 +63,22 @@ TEST_F(BatcherOrder, TheFirstOfTheQueueIsNotOvertaken) {
   EXPECT_EQ(admitted[1], 1u);
 }
 
+TEST_F(BatcherOrder, AStaticBatchAnswersWhenNoPromptIsLeft) {
+  rules_.prompts_first = true;
+  EngineOptions options = batch_options(3, 32);
+  options.suspended_passes = 0;
+  make(options);
+  const std::vector<std::size_t> prompts = {5, 60, 40};
+  for (const std::size_t prompt : prompts) submit(request_of(prompt_of(prompt, prompt), 4));
+  for (BatchLoad load = batcher_->load(); batcher_->advance(); load = batcher_->load()) {
+    if (load.waiting + load.prefilling == 0) continue;
+    for (const KeepingClient& client : clients_) EXPECT_LE(client.tokens.size(), 1u);
+  }
+  expect_nothing_left();
+  for (std::size_t i = 0; i < 3; ++i)
+    EXPECT_EQ(clients_[i].tokens, alone(request_of(prompt_of(prompts[i], prompts[i]), 4)).tokens);
+}
+
 TEST_F(BatcherOrder, EveryAnswerGetsOneTokenAPass) {
   make(3, 64);
   for (std::size_t i = 0; i < 5; ++i) submit(request_of(prompt_of(20 + i, i), 6 + i));

@@ -64,7 +64,8 @@ bool Batcher::Impl::waits_for_twin(const RunningSequence& prompt, const Sequence
 
 bool Batcher::Impl::compute_small_pass() {
   const Sequences prompts = prompts_to_compute();
-  if (prompts.empty() || (has_encoder_ && !encode(*prompts.front()))) return false;
+  const auto is_encoded = [this](RunningSequence* prompt) { return !has_encoder_ || encode(*prompt); };
+  if (prompts.empty() || !std::ranges::all_of(prompts, is_encoded)) return false;
   std::vector<std::size_t> needs;
   for (const RunningSequence* const one : prompts) needs.push_back(one->lacking().size());
   const std::vector<std::size_t> shares = prompt_shares(needs, engine_.chunk());
@@ -84,9 +85,9 @@ bool Batcher::Impl::compute_small_pass() {
 }
 
 bool Batcher::Impl::take_along_answers(BatchPass& pass) {
-  if (pass.tokens() > kSmallPass) return false;
+  if (pass.tokens() > kSmallPass || rules_.prompts_first) return false;
   const Sequences answers = in_state(RunState::kDecode);
-  if (pass.tokens() + answers.size() > engine_.chunk()) return false;
+  if (answers.empty() || pass.tokens() + answers.size() > engine_.chunk()) return false;
   for (RunningSequence* const one : answers) pass.add(*one, 1);
   return true;
 }
@@ -99,7 +100,9 @@ bool Batcher::Impl::encode(RunningSequence& sequence) {
   for (int attempt = 0; attempt < 2; ++attempt) {
     try {
       failed.reset();
-      engine_.encode(sequence.sequence(), sequence.request().prompt);
+      if (!engine_.encode(sequence.sequence(), sequence.request().prompt,
+                          [&] { return !sequence.client().wants_to_stop(); }))
+        sequence.cancelled = true;
       break;
     } catch (const Error& error) {
       failed = error;
@@ -115,7 +118,7 @@ bool Batcher::Impl::encode(RunningSequence& sequence) {
   count.bytes_read +=
       static_cast<double>(after.bytes_read + after.prefetch_used - before.bytes_read - before.prefetch_used);
   if (failed) sequence.fail(*failed, now());
-  return !failed;
+  return !failed && !sequence.cancelled;
 }
 
 void Batcher::Impl::begin_prompt_pass() {
@@ -147,6 +150,7 @@ void Batcher::Impl::prompt_pass_failed(const Error& error) {
 bool Batcher::Impl::decode_is_due() const {
   if (in_state(RunState::kDecode).empty()) return false;
   if (!prompt_pass_) return true;
+  if (rules_.prompts_first) return in_state(RunState::kPrefill).empty();
   const std::chrono::duration<double> decoded = decoded_for_, open = now() - opened_at_;
   return decoded < rules_.decode_share * open;
 }

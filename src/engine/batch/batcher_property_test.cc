@@ -98,10 +98,12 @@ struct BatchSetting {
   bool faults = false, small_pool = false;
   std::size_t stretch = 512;
 
+  bool prompts_first = false;
   std::string name() const {
     return "parallel " + std::to_string(parallel) + ", chunk " + std::to_string(chunk) + ", decode share " +
            std::to_string(decode_share) + ", cache " + std::to_string(cache_share) +
-           (faults ? ", broken reads" : "") + (small_pool ? ", small pool" : "");
+           (faults ? ", broken reads" : "") + (small_pool ? ", small pool" : "") +
+           (prompts_first ? ", prompts first" : "");
   }
 };
 
@@ -137,7 +139,11 @@ class Run {
         if (random_() % 200 == 0) broken_ = random_() % 2 == 0 ? 1 : random_() % 60;
         return broken_ > 0 && broken_-- > 0;
       };
-    BatchRules rules{setting_.parallel, setting_.decode_share, setting_.stretch, clock_.function()};
+    const BatchRules rules{.parallel = setting_.parallel,
+                           .decode_share = setting_.decode_share,
+                           .prompts_first = setting_.prompts_first,
+                           .stretch = setting_.stretch,
+                           .now = clock_.function()};
     Batcher batcher(*engine_, rules);
     std::vector<RequestId> ids(arrivals_.size());
     std::size_t turn = 0, next = 0;
@@ -256,9 +262,9 @@ std::vector<BatchSetting> settings_for(bool encoder) {
   std::size_t i = 0;
   for (const std::size_t parallel : {1, 2, 7, 16})
     for (const std::size_t chunk : {16, 64, 4096}) {
-      if (encoder && parallel > 1) continue;
+      const bool prompts_first = encoder ? parallel > 1 : i % 5 == 2;
       all.push_back({parallel, chunk, decode_shares[i % 3], i % 2 == 0 ? 0.3 : 1.0, i % 4 == 3,
-                     i % 5 == 4 || parallel > 7, std::size_t{i % 2 == 0 ? 512u : 20u}});
+                     i % 5 == 4 || parallel > 7, std::size_t{i % 2 == 0 ? 512u : 20u}, prompts_first});
       ++i;
     }
   return all;

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/setting.h"
 #include "engine/draft/drafting.h"
-#include "engine/generate.h"
+#include "engine/session/prefix_cache.h"
 #include "flags/draft_flag.h"
 #include "report/start_warnings.h"
 #include "setup/engine_options.h"
@@ -26,6 +26,15 @@ constexpr std::size_t kUsualContext = 4096;
 std::size_t context_of(const EngineFlags& flags, const model::Model& model) {
   return flags.context != 0 ? context_tokens(flags, model)
                             : std::min<std::size_t>(kUsualContext, model.config.max_positions);
+}
+
+void check_goes_on(const model::Model& model) {
+  if (!model.config.has_encoder()) return;
+  throw Error(ErrorKind::kUnsupported, "a chat needs a model that goes on from its prompt")
+      .in(model.config.model_type)
+      .expected("a decoder alone")
+      .found("an encoder-decoder")
+      .fix("use another model, or sluice run");
 }
 
 void add(const tokenizer::AnswerEvent& event, ChatAnswer& answer) {
@@ -53,6 +62,7 @@ void add(const tokenizer::AnswerEvent& event, ChatAnswer& answer) {
 ChatModel::ChatModel(const EngineFlags& flags, const std::string& chat_template, engine::DraftKind draft) {
   engine::EngineOptions options = engine_options(flags);
   open_ = open_model(flags.model, WithTokenizer::kRequired, flags);
+  check_goes_on(open_.model);
   context_ = context_of(flags, open_.model);
   prompt_ = std::make_unique<ChatPrompt>(open_, chat_template);
   options.positions = context_;
@@ -63,7 +73,6 @@ ChatModel::ChatModel(const EngineFlags& flags, const std::string& chat_template,
   engine_->drafting().use(draft);
   write_start_warnings(engine_->report());
   keep_profile(flags, *engine_);
-  conversation_ = std::make_unique<engine::Conversation>(*engine_);
 }
 
 ChatAnswer ChatModel::answer(const Json& messages, const ChatSettings& settings, std::uint64_t seed,
@@ -103,16 +112,18 @@ ChatAnswer ChatModel::answer(const Json& messages, const ChatSettings& settings,
     answers = true;
     give(parser.append(text));
   };
-  // While the prompt is computed it is asked before each layer of each chunk.
-  const std::size_t fresh = chat.tokens.size() - conversation_->alike(chat.tokens);
+  request.keep = true;
+  // While the prompt is computed it is asked before each sparse layer of each chunk, and behind the last.
+  const std::size_t fresh = chat.tokens.size() - engine_->prefixes().find(chat.tokens);
   const std::size_t chunks = (fresh + engine_->chunk() - 1) / engine_->chunk();
-  const auto layers = static_cast<double>(chunks * open_.model.config.layers);
+  const auto sparse = std::ranges::count(open_.model.config.sparse, true);
+  const auto layers = static_cast<double>(chunks) * (static_cast<double>(sparse) + 1);
   double asked = 0;
   request.should_stop = [&] {
     if (!answers) on_prompt(std::min(1.0, asked++ / layers), fresh);
     return should_stop();
   };
-  answer.result = conversation_->generate(open_.tokenizer.get(), request);
+  answer.result = engine::generate(*engine_, open_.tokenizer.get(), request);
   give(parser.finish());
   return answer;
 }

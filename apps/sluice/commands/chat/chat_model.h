@@ -12,9 +12,9 @@
 #include "commands/chat/chat_prompt.h"
 #include "commands/chat/chat_settings.h"
 #include "commands/chat/dialogue.h"
-#include "engine/conversation.h"
 #include "engine/draft/draft_kind.h"
 #include "engine/engine.h"
+#include "engine/generate/generate.h"
 #include "flags/engine_flags.h"
 #include "setup/open_model.h"
 #include "tokenizer/chat/calls/answer_event.h"
@@ -54,7 +54,6 @@ class ChatModel {
   std::size_t context_ = 0;
   std::unique_ptr<ChatPrompt> prompt_;
   std::unique_ptr<engine::Engine> engine_;
-  std::unique_ptr<engine::Conversation> conversation_;
 };
 
 }  // namespace sluice::app

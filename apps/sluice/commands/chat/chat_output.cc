@@ -7,7 +7,7 @@
 
 #include "base/json/json.h"
 #include "base/setting.h"
-#include "engine/generate.h"
+#include "engine/generate/generate.h"
 #include "streams/standard_error.h"
 #include "streams/standard_output.h"
 #include "streams/terminal_columns.h"

@@ -5,7 +5,7 @@
 #include "base/duration.h"
 #include "base/rate.h"
 #include "device/accountant.h"
-#include "engine/generate.h"
+#include "engine/generate/generate.h"
 #include "engine/plan/memory_plan.h"
 #include "engine/run_report.h"
 #include "engine/watch/statistics.h"
@@ -39,16 +39,18 @@ TurnStatistics::Counts TurnStatistics::since_begin() const {
 std::string TurnStatistics::line(std::size_t prompt_tokens, const engine::GenerateResult& result,
                                  std::size_t columns) const {
   const Counts turn = since_begin();
-  const auto fresh = static_cast<double>(prompt_tokens - result.kept);
+  const auto fresh = static_cast<double>(prompt_tokens - result.statistics.cached);
   const auto tokens = static_cast<double>(result.tokens.size());
-  const std::string prompt =
-      result.kept == 0 ? fmt::format("{} new", fresh) : fmt::format("{} new + {} kept", fresh, result.kept);
+  const std::string prompt = result.statistics.cached == 0
+                                 ? fmt::format("{} new", fresh)
+                                 : fmt::format("{} new + {} kept", fresh, result.statistics.cached);
   return fitted_line(
       {{prompt + speed(fresh, result.prefill_s), 2},
        {fmt::format("{} tokens", tokens) + speed(tokens - 1, result.decode_s), 0},
        {result.tokens.empty() ? "" : "first after " + format_duration(result.prefill_s), 4},
-       {result.drafts.drafted > 0
-            ? fmt::format("{} of {} drafts accepted", result.drafts.accepted, result.drafts.drafted)
+       {result.statistics.drafts.drafted > 0
+            ? fmt::format("{} of {} drafts accepted", result.statistics.drafts.accepted,
+                          result.statistics.drafts.drafted)
             : "",
         6},
        {turn.accesses > 0 ? fmt::format("hits {:.0f} %", 100 * turn.hits / turn.accesses) : "", 3},
@@ -63,12 +65,12 @@ std::string TurnStatistics::line(std::size_t prompt_tokens, const engine::Genera
 Json TurnStatistics::json(std::size_t prompt_tokens, const engine::GenerateResult& result) const {
   const Counts turn = since_begin();
   return {{"prompt_tokens", prompt_tokens},
-          {"kept_tokens", result.kept},
+          {"kept_tokens", result.statistics.cached},
           {"tokens", result.tokens.size()},
           {"prefill_s", result.prefill_s},
           {"decode_s", result.decode_s},
-          {"draft_n", result.drafts.drafted},
-          {"draft_n_accepted", result.drafts.accepted},
+          {"draft_n", result.statistics.drafts.drafted},
+          {"draft_n_accepted", result.statistics.drafts.accepted},
           {"hits", turn.accesses > 0 ? Json(turn.hits / turn.accesses) : Json()},
           {"bytes_read", turn.read}};
 }

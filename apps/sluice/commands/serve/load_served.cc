@@ -9,7 +9,7 @@
 #include "base/setting.h"
 #include "commands/chat/open_chat_template.h"
 #include "engine/draft/drafting.h"
-#include "engine/generate.h"
+#include "engine/generate/generate.h"
 #include "engine/plan/memory_plan.h"
 #include "engine/plan/server_defaults.h"
 #include "engine/session/kv_pool.h"

@@ -1,17 +1,17 @@
-#include "engine/generate.h"
+#include "engine/generate/generate.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <deque>
-#include <memory>
 #include <utility>
 
 #include "base/error.h"
 #include "base/setting.h"
-#include "engine/answer.h"
+#include "engine/batch/batcher.h"
 #include "engine/engine.h"
-#include "engine/session/sequence.h"
+#include "engine/generate/answer.h"
 #include "model/architecture.h"
 
 namespace sluice::engine {
@@ -54,31 +54,54 @@ bool draws(std::span<const GenerateRequest> requests) {
       requests, [](const GenerateRequest& request) { return !request.sampler.takes_likeliest(); });
 }
 
-std::string_view stop_reason_name(StopReason reason) {
-  constexpr std::string_view kNames[] = {"length", "context", "eos", "stop", "interrupted"};
-  return kNames[static_cast<int>(reason)];
-}
-
 std::vector<StopReason> stop_reasons(std::span<const GenerateResult> results) {
   std::vector<StopReason> reasons;
   for (const GenerateResult& result : results) reasons.push_back(result.reason);
   return reasons;
 }
 
+namespace {
+
+// A limit that the context does not reach is left out: then the context ends the answer.
+BatchRequest batched(const Engine& engine, const GenerateRequest& request) {
+  BatchRequest batched;
+  batched.prompt = request.prompt;
+  const std::size_t begins = engine.model().config.has_encoder() ? 1 : request.prompt.size();
+  if (request.max_tokens <= engine.plan().positions - begins) batched.max_tokens = request.max_tokens;
+  batched.sampler = request.sampler;
+  batched.ignore_eos = request.ignore_eos;
+  batched.ends = request.ends;
+  batched.cache_prompt = request.keep;
+  return batched;
+}
+
+}  // namespace
+
 std::vector<GenerateResult> generate(Engine& engine, const tokenizer::Tokenizer* tokenizer,
                                      std::span<const GenerateRequest> requests) {
   for (const GenerateRequest& request : requests) check_request(engine, tokenizer, request);
   SLUICE_CHECK(requests.size() <= engine.plan().sequences, "the plan has room for fewer sequences");
-  std::vector<std::unique_ptr<Sequence>> sequences;
+  const Answer::Time start = std::chrono::steady_clock::now();
   std::deque<Answer> answers;
-  std::vector<Answer*> all;
+  Batcher batcher(engine, {.parallel = std::max<std::size_t>(requests.size(), 1),
+                           .prompts_first = true,
+                           .stretch = engine.plan().positions});
   for (const GenerateRequest& request : requests) {
-    sequences.push_back(engine.new_sequence());
-    all.push_back(&answers.emplace_back(engine, *sequences.back(), tokenizer, request));
+    Answer& answer = answers.emplace_back(tokenizer, request, start);
+    if (request.max_tokens == 0) continue;
+    if (answer.wants_to_stop())
+      answer.on_end({.reason = StopReason::kInterrupted});
+    else
+      batcher.submit(batched(engine, request), answer);
   }
-  complete(engine, all);
+  const auto check = [&] { std::ranges::for_each(answers, &Answer::check); };
+  for (check(); batcher.advance();) check();
+  check();
+
+  Answer::Time decoding = start;
+  for (const Answer& answer : answers) decoding = std::max(decoding, answer.first_token().value_or(start));
   std::vector<GenerateResult> results;
-  for (Answer& answer : answers) results.push_back(answer.finish());
+  for (Answer& answer : answers) results.push_back(answer.finish(decoding));
   return results;
 }
 

@@ -1,5 +1,5 @@
 // What ends a generation, and what the engine is then good for.
-#include "engine/generate.h"
+#include "engine/generate/generate.h"
 
 #include <gtest/gtest.h>
 
