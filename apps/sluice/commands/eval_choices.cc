@@ -15,6 +15,7 @@
 #include "eval/tasks/choice_score.h"
 #include "eval/tasks/choice_tasks.h"
 #include "eval/tasks/data_file.h"
+#include "kernels/attention/attention.h"
 #include "model/architecture.h"
 #include "model/config.h"
 #include "report/device_report.h"
@@ -73,6 +74,21 @@ Work prepare(const EvalOptions& options, const OpenModel& open, const std::strin
     }
   }
   return work;
+}
+
+// Room for the choices of an item beside each other: the first of them whole, and of the others what follows
+// their common front. Where they have none, they wait for each other.
+void reserve(const Work& work, engine::EngineOptions& settings) {
+  std::size_t most = 1;
+  for (const std::vector<eval::ChoiceRequest>& item : work.requests) most = std::max(most, item.size());
+  const auto blocks = [](std::size_t tokens) {
+    return (tokens + kernels::kCacheBlock - 1) / kernels::kCacheBlock;
+  };
+  settings.positions = std::max<std::size_t>(work.longest, 1);
+  settings.sequences = most;
+  settings.kv_tokens = kernels::kCacheBlock *
+                       std::min(most * blocks(settings.positions),
+                                blocks(settings.positions) + (most - 1) * (blocks(work.longest_answer) + 1));
 }
 
 // Tokens of answers that a step predicts when the first `prompt` tokens of a request are its prompt.
@@ -148,7 +164,7 @@ void evaluate_choices(const EvalOptions& options) {
   const std::string data = eval::read_data_file(options.data, kMostDataBytes);
   const Work work = prepare(options, open, data);
   check_output();
-  settings.positions = std::max<std::size_t>(work.longest, 1);
+  reserve(work, settings);
   engine::Engine engine(*open.checkpoint, open.model, engine::resolve(settings, *open.checkpoint, open.model),
                         std::min(kLogitRows, work.longest_answer));
   check_engine(options, engine);

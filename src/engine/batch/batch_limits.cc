@@ -37,6 +37,8 @@ void BatchLimits::check(const BatchRequest& request) const {
   tokenizer::check_ids(request.prompt, engine_.model().config.vocab, "the prompt");
   check_length(request);
   check_sampler(request);
+  SLUICE_CHECK(!request.prompt_logprobs ||
+               (*request.prompt_logprobs >= 1 && *request.prompt_logprobs <= request.prompt.size()));
   if (request.prompt_logprobs && (has_encoder_ || !request.logprobs))
     throw Error(ErrorKind::kUsage, "log-probabilities of the prompt cannot be given")
         .in("the prompt's log-probabilities")

@@ -29,8 +29,9 @@ struct BatchRequest {
   bool cache_prompt = true;              // false: neither finds an earlier prefix nor leaves one
   // Log-probabilities of the answer's tokens are wanted, with so many of the likeliest beside each.
   std::optional<std::size_t> logprobs;
-  // … and of the prompt's tokens but the first: all of it is computed then. REQUIRES: logprobs, no encoder
-  bool prompt_logprobs = false;
+  // … and of the prompt's tokens from this one on, 1 … its tokens: what stands before may be found, and the
+  // rest is computed. REQUIRES: logprobs, no encoder
+  std::optional<std::size_t> prompt_logprobs;
   // What the answer is bound to; null: nothing. Nobody else uses it then. It decides when the answer
   // ends, so ignore_eos must be false.
   std::shared_ptr<AnswerGuide> guide;
@@ -43,29 +44,17 @@ struct BatchToken {
   std::span<const TokenLogprob> top = {};  // … the likeliest, descending, ties by id; valid in the call only
 };
 
-// What one request took and cost; milliseconds of the monotonic clock.
-struct RequestStatistics {
-  std::size_t prompt = 0, cached = 0, generated = 0;  // tokens; cached: of the prompt, found
-  double queue_ms = 0;                                // from submission until its prompt is begun
-  double prompt_ms = 0;                               // from there to the first token
-  double generated_ms = 0;                            // from the first token to the last
-  double stalled_ms = 0;                              // without room; contained in the two
-  std::uint64_t passes = 0, companions = 0;  // passes that fed it; sequences of these, itself included
-  std::uint64_t accesses = 0, hits = 0, misses = 0;  // experts of its passes' events
-  std::uint64_t demand = 0;                          // its own distinct experts, summed over events
-  // Its share: a read, on demand or ahead, counts in equal parts for those whose tokens use the expert;
-  // for all of the pass where no token does. What was read ahead in vain is nobody's.
-  double bytes_read = 0;
-  DraftCounts drafts;
-};
+// The first tokens of a prompt, or of what the decoder starts from, that others may have computed: all but
+// the last of them may be found instead.
+inline std::span<const tokenizer::TokenId> findable(const BatchRequest& request,
+                                                    std::span<const tokenizer::TokenId> first) {
+  return first.first(request.prompt_logprobs.value_or(first.size()));
+}
 
 // How a request ended. kInterrupted: cancelled. With an error there is no reason.
 struct BatchEnd {
   StopReason reason = StopReason::kLength;
   std::optional<Error> error = {};
-  // Asked in front of each turn, and each layer of an encoder: true ends the request, with
-  // StopReason::kInterrupted.
-  virtual bool wants_to_stop() { return false; }
   RequestStatistics statistics = {};
 };
 
@@ -74,10 +63,13 @@ struct BatchEnd {
 class BatchClient {
  public:
   virtual ~BatchClient() = default;
+  // Asked in front of each turn, and each layer of an encoder: true ends the request, with
+  // StopReason::kInterrupted.
+  virtual bool wants_to_stop() { return false; }
   virtual void on_admitted(std::size_t /*cached*/) {}  // its prompt is begun; of it so many tokens were found
   // Tokens of the prompt, cached ones too.
   virtual void on_prefill(std::size_t /*done*/, std::size_t /*total*/) {}
-  // With prompt_logprobs: from the second token on.
+  // With prompt_logprobs.
   virtual void on_prompt_token(const BatchToken& /*token*/) {}
   // Those that a next token is drawn from. All those of a pass with drafts come
   // before the first on_token.

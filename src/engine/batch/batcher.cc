@@ -124,8 +124,8 @@ bool Batcher::Impl::end_youngest_if_all_stall() {
 
 std::unique_ptr<Sequence> Batcher::Impl::begin_sequence(const BatchRequest& request,
                                                         std::span<const tokenizer::TokenId> first) {
-  const bool reuse = request.cache_prompt && !request.prompt_logprobs && !has_encoder_;
-  return cache_.begin(first, limits_.reserved(request), reuse);
+  const bool reuse = request.cache_prompt && !has_encoder_;
+  return cache_.begin(findable(request, first), limits_.reserved(request), reuse);
 }
 
 void Batcher::Impl::admit() {

@@ -34,7 +34,7 @@ BatchRequest repeated_request(std::mt19937_64& random, std::size_t vocab) {
   request.ignore_eos = random() % 2 == 0;
   if (random() % 3 == 0) request.ends = {static_cast<TokenId>(random() % vocab)};
   if (random() % 2 == 0) request.logprobs = random() % 4;
-  request.prompt_logprobs = request.logprobs && random() % 3 == 0;
+  if (request.logprobs && random() % 3 == 0) request.prompt_logprobs = 1;
   SamplerConfig& sampler = request.sampler;
   sampler.seed = random();
   if (random() % 2 == 0) sampler.temperature = 0.3;

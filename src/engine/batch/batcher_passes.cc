@@ -36,8 +36,8 @@ Batcher::Impl::Sequences Batcher::Impl::prompts_to_compute() {
 // Others have computed tokens of it since it was admitted.
 void Batcher::Impl::find_again(RunningSequence& prompt) {
   const BatchRequest& request = prompt.request();
-  if (prompt.has_begun() || !request.cache_prompt || request.prompt_logprobs || has_encoder_) return;
-  if (cache_.find(prompt.first_tokens()) <= prompt.sequence().length()) return;
+  if (prompt.has_begun() || !request.cache_prompt || has_encoder_) return;
+  if (cache_.find(findable(request, prompt.first_tokens())) <= prompt.sequence().length()) return;
   prompt.release();  // makes room for it again
   try {
     std::unique_ptr<Sequence> sequence = begin_sequence(request, prompt.first_tokens());
@@ -53,12 +53,13 @@ void Batcher::Impl::find_again(RunningSequence& prompt) {
 bool Batcher::Impl::waits_for_twin(const RunningSequence& prompt, const Sequences& older) const {
   const std::span<const tokenizer::TokenId> tokens = prompt.first_tokens();
   const BatchRequest& request = prompt.request();
-  if (prompt.has_begun() || !request.cache_prompt || request.prompt_logprobs || has_encoder_) return false;
+  if (prompt.has_begun() || !request.cache_prompt || has_encoder_) return false;
   if (prompt.lacking().size() <= kSmallPass) return false;
   return std::ranges::any_of(older, [&](const RunningSequence* one) {
     const auto [parts, _] = std::ranges::mismatch(tokens, one->first_tokens());
     const auto alike = static_cast<std::size_t>(parts - tokens.begin());
-    return one->request().cache_prompt && tokens.size() - alike <= kSmallPass;
+    const std::size_t found = std::min(alike, findable(request, tokens).size() - 1);
+    return one->request().cache_prompt && tokens.size() - found <= kSmallPass;
   });
 }
 
@@ -149,8 +150,8 @@ void Batcher::Impl::prompt_pass_failed(const Error& error) {
 
 bool Batcher::Impl::decode_is_due() const {
   if (in_state(RunState::kDecode).empty()) return false;
-  if (!prompt_pass_) return true;
   if (rules_.prompts_first) return in_state(RunState::kPrefill).empty();
+  if (!prompt_pass_) return true;
   const std::chrono::duration<double> decoded = decoded_for_, open = now() - opened_at_;
   return decoded < rules_.decode_share * open;
 }

@@ -77,7 +77,8 @@ class Arrivals {
     for (std::size_t i = random_() % 3; i > 0; --i) request.ends.push_back(any_token());
     request.cache_prompt = !one_in(5);
     if (one_in(3)) request.logprobs = random_() % 4;
-    request.prompt_logprobs = request.logprobs && !config_.has_encoder() && one_in(2);
+    if (request.logprobs && !config_.has_encoder() && one_in(2))
+      request.prompt_logprobs = one_in(2) ? 1 : 1 + random_() % request.prompt.size();
     SamplerConfig& sampler = request.sampler;
     if (one_in(2)) sampler.temperature = 1.5;
     if (one_in(4)) sampler.top_p = 0.9;
@@ -97,8 +98,8 @@ struct BatchSetting {
   double decode_share = 0.5, cache_share = 1;
   bool faults = false, small_pool = false;
   std::size_t stretch = 512;
-
   bool prompts_first = false;
+
   std::string name() const {
     return "parallel " + std::to_string(parallel) + ", chunk " + std::to_string(chunk) + ", decode share " +
            std::to_string(decode_share) + ", cache " + std::to_string(cache_share) +
@@ -200,7 +201,7 @@ class Run {
     }
     met_.prompt_logprobs += client.prompt_best.size();
     for (std::size_t i = 0; i < client.prompt_best.size(); ++i)
-      compare_logprobs(client.prompt_best[i], arrival, i);
+      compare_logprobs(client.prompt_best[i], arrival, *arrival.request.prompt_logprobs - 1 + i);
     const BatchEnd& end = *client.end;
     if (end.error) {
       EXPECT_TRUE(setting_.faults) << end.error->what();
@@ -217,7 +218,8 @@ class Run {
                            !(alone.reason == StopReason::kEos && alone.tokens.size() == got);
       EXPECT_EQ(end.reason, stopped ? StopReason::kStopString : alone.reason);
       if (arrival.request.prompt_logprobs) {
-        EXPECT_EQ(client.prompt_best.size(), arrival.request.prompt.size() - 1);
+        EXPECT_EQ(client.prompt_best.size(),
+                  arrival.request.prompt.size() - *arrival.request.prompt_logprobs);
       }
       met_.ends += end.reason == StopReason::kEos ? 1 : 0;
       met_.stops += stopped ? 1 : 0;

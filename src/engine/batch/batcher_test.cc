@@ -43,7 +43,7 @@ TEST_F(BatcherTest, NothingIsDrawnWithoutTokensToDraw) {
   make(1, 16);
   BatchRequest request = request_of(prompt_of(20), 0);
   request.logprobs = 2;
-  request.prompt_logprobs = true;
+  request.prompt_logprobs = 1;
   const KeepingClient& client = submit(request);
   const KeepingClient& again = submit(request);  // though the prefix is there, all is computed
   run();
@@ -132,7 +132,7 @@ TEST_F(BatcherTest, RefusesWhatCanNeverBeServed) {
   EXPECT_EQ(kind_of(request_of({}, 1)), ErrorKind::kInvalid);
   EXPECT_EQ(kind_of(request_of({3, 100000}, 1)), ErrorKind::kInvalid);
   BatchRequest request = request_of({3}, 1);
-  request.prompt_logprobs = true;
+  request.prompt_logprobs = 1;
   EXPECT_EQ(kind_of(request), ErrorKind::kUsage);
   request.logprobs = 0;
   EXPECT_EQ(kind_of(request), std::nullopt);
@@ -141,6 +141,34 @@ TEST_F(BatcherTest, RefusesWhatCanNeverBeServed) {
   request.sampler.bias = {{3, 101}};
   EXPECT_EQ(kind_of(request), ErrorKind::kUsage);
   EXPECT_FALSE(batcher_->advance());
+}
+
+// Several continuations of one text: what they have in common is computed once, and all the rest in one pass.
+TEST_F(BatcherTest, LogprobsOfAPromptsEndLeaveItsBeginToBeFound) {
+  make(4, 250);
+  const auto continued = [](std::size_t salt) {
+    std::vector<TokenId> prompt = prompt_of(60);
+    for (const TokenId token : prompt_of(5, salt)) prompt.push_back(token);
+    return prompt;
+  };
+  for (std::size_t salt = 1; salt <= 4; ++salt) {
+    BatchRequest request = request_of(continued(salt), 0);
+    request.logprobs = 0;
+    request.prompt_logprobs = 60;
+    submit(request);
+  }
+  run();
+  for (std::size_t i = 0; i < 4; ++i) {
+    const std::vector<TokenId> prompt = continued(i + 1);
+    EXPECT_EQ(clients_[i].cached, i == 0 ? 0u : 59u);
+    EXPECT_EQ(clients_[i].end->statistics.companions, i == 0 ? 1u : 3u);
+    ASSERT_EQ(clients_[i].prompt_best.size(), 5u);
+    const AloneAnswer expected = alone(request_of(prompt, 1));
+    std::vector<TokenLogprob> best;
+    for (std::size_t t = 0; t < 5; ++t)
+      EXPECT_EQ(clients_[i].prompt_best[t][0].logprob,
+                token_logprob(expected.rows[59 + t], prompt[60 + t], 0, best));
+  }
 }
 
 // Those of one request come one by one: the first computes the prompt, the others its last token alone.

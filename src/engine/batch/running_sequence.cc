@@ -21,7 +21,8 @@ RunningSequence::RunningSequence(QueuedRequest queued, std::vector<tokenizer::To
       context_(context),
       ends_(ends),
       sequence_(std::move(sequence)),
-      sampler_(queued_.request.sampler) {
+      sampler_(queued_.request.sampler),
+      prompt_told_(queued_.request.prompt_logprobs.value_or(1)) {
   statistics_.prompt = queued_.request.prompt.size();
   if (guide() == nullptr) return;
   std::vector<tokenizer::TokenId> all_ends = ends;

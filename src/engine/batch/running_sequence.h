@@ -125,8 +125,8 @@ class RunningSequence {
   bool parted_ = false;          // nothing is drawn behind these
   std::size_t wanted_from_ = 0;  // tokens that the running pass need not draw
   std::vector<TokenLogprob> prompt_best_;
-  std::size_t prompt_told_ = 1;  // tokens of the prompt whose log-probabilities the client has, or never gets
-  std::optional<Error> error_;   // of its logits alone
+  std::size_t prompt_told_;     // tokens of the prompt whose log-probabilities the client has, or never gets
+  std::optional<Error> error_;  // of its logits alone
   BatchTime begun_at_, first_at_, last_at_, stalled_at_;
   RequestStatistics statistics_;
 };

@@ -6,8 +6,9 @@
 #include "base/error.h"
 #include "base/stop_request.h"
 #include "engine/engine.h"
+#include "engine/session/logprobs.h"
 #include "engine/session/sequence.h"
-#include "eval/logits.h"
+#include "eval/tasks/choice_batch.h"
 #include "eval/tasks/python_text.h"
 
 namespace sluice::eval {
@@ -34,7 +35,7 @@ ChoiceScore choice_score_from_json(const Json& json, const std::string& name) {
 }
 
 ChoiceScorer::ChoiceScorer(engine::Engine& engine, std::size_t prompt)
-    : engine_(engine), prompt_(prompt), sequence_(engine.new_sequence()) {}
+    : engine_(engine), prompt_(prompt), sequence_(prompt == kAllOfIt ? nullptr : engine.new_sequence()) {}
 
 ChoiceScorer::~ChoiceScorer() = default;
 
@@ -47,11 +48,12 @@ double ChoiceScorer::log_likelihood(const ChoiceRequest& request, const std::fun
   fed_.clear();  // after a failed step the sequence's content is unknown
   sequence_->cut(kept);
   double sum = 0;
+  std::vector<engine::TokenLogprob> none;
   feed(engine_, *sequence_, fed.subspan(kept), prompt_,
        {[&](std::size_t t) { return kept + t + 1 >= request.scored; },
         [&](std::size_t t, std::span<const float> logits) {
           if (go_on && !go_on()) throw interrupted_error();
-          sum -= Distribution(logits).negative_log_likelihood(request.tokens[kept + t + 1]);
+          sum += engine::token_logprob(logits, request.tokens[kept + t + 1], 0, none);
         }});
   fed_.assign(fed.begin(), fed.end());
   return sum;
@@ -59,12 +61,16 @@ double ChoiceScorer::log_likelihood(const ChoiceRequest& request, const std::fun
 
 ChoiceScore ChoiceScorer::score(std::span<const ChoiceRequest> requests, const std::function<bool()>& go_on) {
   ChoiceScore score;
+  for (const ChoiceRequest& request : requests)
+    score.tokens.push_back(request.tokens.size() - request.scored);
+  if (prompt_ == kAllOfIt) {
+    score.log_likelihoods = batched_log_likelihoods(engine_, requests, go_on);
+    return score;
+  }
   // An item's result must not depend on the item before it, so that an evaluation can resume anywhere.
   fed_.clear();
-  for (const ChoiceRequest& request : requests) {
+  for (const ChoiceRequest& request : requests)
     score.log_likelihoods.push_back(log_likelihood(request, go_on));
-    score.tokens.push_back(request.tokens.size() - request.scored);
-  }
   return score;
 }
 

@@ -30,8 +30,10 @@ Json to_json(const ChoiceScore& score);
 ChoiceScore choice_score_from_json(const Json& json,
                                    const std::string& name);  // Error(kInvalid) naming `name`
 
-// Scores items one after the other; the common front of an item's choices goes through the model once. The
-// engine must outlive it and have positions for the longest request. Thread-compatible.
+// Scores items one after the other; the common front of an item's choices goes through the model once. What
+// goes in chunks is asked of a Batcher (choice_batch.h), which computes as many choices together as the
+// engine has sequences; what goes in steps is fed by hand. The engine must outlive it and have positions for
+// the longest request. Thread-compatible.
 class ChoiceScorer {
  public:
   ChoiceScorer(engine::Engine& engine, std::size_t prompt = kAllOfIt);

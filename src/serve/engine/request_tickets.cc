@@ -33,7 +33,7 @@ engine::BatchRequest batch_request(const TextRequest& request,
   if (request.parsing) batch.ends = chat_ends;
   batch.cache_prompt = request.cache_prompt;
   batch.logprobs = request.logprobs;
-  batch.prompt_logprobs = request.prompt_logprobs;
+  if (request.prompt_logprobs) batch.prompt_logprobs = 1;
   return batch;
 }
 
