@@ -296,6 +296,54 @@ TEST_F(RunTest, AnAnswerThatFillsTheContextSaysSo) {
   EXPECT_EQ(sequences[1]["stop_reason"], "length");
 }
 
+// Sequences of a batch share what is read for several of them.
+TEST_F(RunTest, SequencesSayWhatTheyCost) {
+  const Json json = run_json("run " + kModel +
+                             " --tokens 1,2,3,4,5 --tokens 9,8,7 --tokens 300,20,4 -n 12 --temp 0 "
+                             "--ignore-eos --prefetch none --memory " +
+                             memory(40));
+  std::uint64_t demand = 0, most_accesses = 0;
+  double bytes = 0;
+  for (const Json& sequence : json["sequences"]) {
+    const Json& experts = sequence["experts"];
+    EXPECT_EQ(experts["accesses"],
+              experts["hits"].get<std::uint64_t>() + experts["misses"].get<std::uint64_t>());
+    demand += experts["demand"].get<std::uint64_t>();
+    most_accesses = std::max(most_accesses, experts["accesses"].get<std::uint64_t>());
+    bytes += experts["bytes_read"].get<double>();
+  }
+  const Json& all = json["experts"];
+  const auto sum = [&](const char* field) {
+    return all["prefill"][field].get<std::uint64_t>() + all["decode"][field].get<std::uint64_t>();
+  };
+  EXPECT_EQ(most_accesses, sum("accesses"));  // of prompts and answers that were all in all steps
+  EXPECT_GT(demand, sum("accesses"));
+  EXPECT_GT(bytes, 0);
+  EXPECT_NEAR(bytes, static_cast<double>(sum("bytes_read")), 1e-6 * bytes);
+}
+
+// `chat` renders the same message, and shows the answer without the blanks around it.
+TEST_F(RunTest, APromptMayBeWhatAUserSays) {
+  const std::string what = " --chat-template chatml -p 'Tell me of the sea.' -n 24 --temp 0 -q";
+  const Json prompt = Json::parse(
+      run("template " + kModel + " --chat-template chatml -p 'Tell me of the sea.' --tokens --json").out);
+  const Json asked = run_json("run " + store() + what);
+  EXPECT_EQ(asked["prompt_tokens"], prompt["ids"]);
+  const Outcome text = run("run " + store() + what), chat = run("chat " + store() + what);
+  EXPECT_NE(text.out.find(chat.out.substr(0, chat.out.size() - 1)), std::string::npos) << text.out << "\n"
+                                                                                       << chat.out;
+  EXPECT_EQ(text.out, asked["text"].get<std::string>() + "\n");  // the prompt is not part of it
+
+  const Outcome none = run("run " + store() + " --chat -p Hello");
+  EXPECT_EQ(none.code, 1);
+  EXPECT_NE(none.err.find("--chat-template chatml"), std::string::npos) << none.err;
+  const Outcome ids = run("run " + store() + " --chat --tokens 1,2");
+  EXPECT_EQ(ids.code, 2);
+  EXPECT_NE(ids.err.find("--chat: token ids are taken verbatim; expected text, by -p or -f, found --tokens"),
+            std::string::npos)
+      << ids.err;
+}
+
 TEST_F(RunTest, StopStringsAndEosEndTheText) {
   const Json whole = run_json("run " + store() + " -p 'The old king' -n 60 --temp 0");
   const auto text = whole["text"].get<std::string>();

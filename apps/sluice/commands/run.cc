@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <iostream>
+#include <optional>
 #include <random>
 
 #include "base/error.h"
@@ -15,6 +16,7 @@
 #include "base/stopwatch.h"
 #include "base/wrapped_text.h"
 #include "command.h"
+#include "commands/chat/chat_prompt.h"
 #include "engine/decision_recorder.h"
 #include "engine/draft/drafting.h"
 #include "engine/engine.h"
@@ -62,7 +64,7 @@ double since(Clock::time_point start) { return std::chrono::duration<double>(Clo
 struct Options {
   EngineFlags engine;
   PromptFlags prompt;
-  std::string out, decisions, machine = "slicemoe";
+  std::string out, decisions, chat_template, machine = "slicemoe";
   std::int64_t max_tokens = 128;
   SamplingFlags sampling;
   DraftFlag draft;
@@ -110,8 +112,6 @@ Json sequence_json(const engine::GenerateRequest& request, const engine::Generat
           {"stop_reason", engine::stop_reason_name(result.reason)}};
 }
 
-// A single sequence is in the object itself, a batch in "sequences".
-Json result_json(engine::Engine& engine, const std::vector<engine::GenerateRequest>& requests,
 // What the experts of its steps cost it (docs/batching.md, "What is counted").
 Json share_json(const engine::RequestStatistics& statistics) {
   return {{"accesses", statistics.accesses},
@@ -121,6 +121,8 @@ Json share_json(const engine::RequestStatistics& statistics) {
           {"bytes_read", statistics.bytes_read}};
 }
 
+// A single sequence is in the object itself, a batch in "sequences".
+Json result_json(engine::Engine& engine, const std::vector<engine::GenerateRequest>& requests,
                  const std::vector<engine::GenerateResult>& results, const RunTimes& times,
                  const EnergyReport& energy) {
   const engine::RunReport run = engine.report();
@@ -208,6 +210,18 @@ void unless_unread(const Options& options, Work work) try {
   throw;
 }
 
+// The model's chat template, if prompts are what a user says. Error(kUsage) for token ids.
+std::optional<ChatPrompt> chat_of(const Options& options, const OpenModel& open) {
+  if (!options.chat) return std::nullopt;
+  if (!options.prompt.tokens.empty())
+    throw Error(ErrorKind::kUsage, "token ids are taken verbatim")
+        .in(Setting::kChat)
+        .expected("text, by " + Setting::kPrompt + " or " + Setting::kFile)
+        .found(Setting::kTokens)
+        .fix("leave " + Setting::kChat + " out, or give the text");
+  return std::make_optional<ChatPrompt>(open, options.chat_template);
+}
+
 void run(const Options& options) {
   const EngineFlags& flags = options.engine;
   const Clock::time_point load_start = Clock::now();
@@ -217,7 +231,12 @@ void run(const Options& options) {
   if (!options.decisions.empty()) check_new_file(options.decisions);
   const std::size_t max_tokens = static_cast<std::size_t>(options.max_tokens);
   const engine::DraftKind draft = options.draft.kind();
-  const OpenModel open = open_model(flags.model, WithTokenizer::kIfThere, flags);
+  const OpenModel open =
+      open_model(flags.model, options.chat ? WithTokenizer::kRequired : WithTokenizer::kIfThere, flags);
+  const std::optional<ChatPrompt> chat = chat_of(options, open);
+  const auto as_message = [&](const std::string& text) {
+    return chat->render(Json::array({{{"role", "user"}, {"content", text}}}), Think::kAuto).tokens;
+  };
 
   RunTimes times;
   times.open_s = open.open_s;
@@ -226,7 +245,8 @@ void run(const Options& options) {
   std::vector<engine::GenerateRequest> requests;
   std::size_t positions = 1, longest_prompt = 0;
   const std::uint64_t first_seed = flags.seed ? *flags.seed : random_seed();
-  for (std::vector<tokenizer::TokenId>& prompt : prompt_tokens(options.prompt, flags, open)) {
+  for (std::vector<tokenizer::TokenId>& prompt :
+       prompt_tokens(options.prompt, flags, open, chat ? EncodePrompt(as_message) : EncodePrompt())) {
     engine::GenerateRequest& request = requests.emplace_back();
     request.prompt = std::move(prompt);
     request.max_tokens = max_tokens;
@@ -234,6 +254,11 @@ void run(const Options& options) {
         sampler_config(options.sampling, open.model.generation, first_seed + requests.size() - 1);
     request.ignore_eos = options.ignore_eos;
     request.stop = options.stop;
+    if (chat) {
+      request.stop.insert(request.stop.end(), chat->stop().begin(), chat->stop().end());
+      request.ends = chat->ends();
+      if (chat->marks_are_special()) request.special = tokenizer::ShowSpecial::kYes;
+    }
     request.should_stop = interrupted_or_unread;
     positions = std::max(positions, positions_for(request.prompt.size(), max_tokens, flags, open));
     longest_prompt = std::max(longest_prompt, request.prompt.size());
@@ -289,7 +314,7 @@ void run(const Options& options) {
       if (!flags.json) live.write(batch ? "" : text);
     };
   }
-  const bool echoed = terminal && open.tokenizer != nullptr && !encoder && !batch;
+  const bool echoed = terminal && open.tokenizer != nullptr && !encoder && !batch && !chat;
   std::vector<engine::GenerateResult> results;
   unless_unread(options, [&] {
     if (echoed)
@@ -342,6 +367,14 @@ void add_run(Command& app) {
   Command* command = app.add_command("run", "Generate text inside a memory budget");
   auto options = std::make_shared<Options>();
   add_prompt_flags(*command, options->prompt);
+  command
+      ->add_flag(Setting::kChat, options->chat,
+                 "The prompt is what a user says: put it into the model's chat template")
+      ->group(kPromptGroup);
+  command
+      ->add_option(Setting::kChatTemplate, &options->chat_template,
+                   "... into this one: a file, or chatml; see sluice template")
+      ->group(kPromptGroup);
   command->add_option(Setting::kPredict, &options->max_tokens, "Most tokens to generate")
       ->show_default()
       ->check(whole_number(Setting::kPredict, 0, std::uint64_t{1} << 31))
@@ -375,7 +408,10 @@ void add_run(Command& app) {
       "  sluice run qwen.sluice -f question.txt -n 200 --memory 8GiB --temp 0.7 --seed 1 --json\n"
       "  # after sluice calibrate:\n"
       "  sluice run sliced.sluice -p \"Once upon a time\" --memory 8GiB --max-loss 1%");
-  command->callback([options] { run(*options); });
+  command->callback([options] {
+    options->chat |= !options->chat_template.empty();
+    run(*options);
+  });
 }
 
 }  // namespace sluice::app

@@ -17,7 +17,7 @@
 namespace sluice::app {
 
 void add_prompt_flags(Command& command, PromptFlags& flags) {
-  Command* group = command.add_choice("Prompt");
+  Command* group = command.add_choice(kPromptGroup);
   const auto add = [&](Setting setting, std::vector<std::string>& values, const char* help) {
     group->add_option(setting, &values, help);
   };
@@ -29,7 +29,7 @@ void add_prompt_flags(Command& command, PromptFlags& flags) {
 namespace {
 
 std::vector<std::vector<tokenizer::TokenId>> tokens_of(const PromptFlags& flags, const EngineFlags& engine,
-                                                       const OpenModel& open) {
+                                                       const OpenModel& open, const EncodePrompt& encode) {
   std::vector<std::vector<tokenizer::TokenId>> prompts;
   for (const std::string& list : flags.tokens) prompts.push_back(parse_token_list(list, Setting::kTokens));
   if (!prompts.empty()) return prompts;
@@ -40,7 +40,9 @@ std::vector<std::vector<tokenizer::TokenId>> tokens_of(const PromptFlags& flags,
         .found("none of them")
         .fix("give the prompt as " + Setting::kTokens + " 1,2,3");
   const auto add = [&](const std::string& text, const std::string& place, ErrorKind empty) {
-    prompts.push_back(encode_file(*open.tokenizer, text, place, tokenizer::AddSpecial::kYes, engine));
+    prompts.push_back(encode
+                          ? encode(text)
+                          : encode_file(*open.tokenizer, text, place, tokenizer::AddSpecial::kYes, engine));
     if (prompts.back().empty())
       throw Error(empty, "the prompt has no tokens")
           .in(place)
@@ -57,8 +59,9 @@ std::vector<std::vector<tokenizer::TokenId>> tokens_of(const PromptFlags& flags,
 }  // namespace
 
 std::vector<std::vector<tokenizer::TokenId>> prompt_tokens(const PromptFlags& flags,
-                                                           const EngineFlags& engine, const OpenModel& open) {
-  std::vector<std::vector<tokenizer::TokenId>> prompts = tokens_of(flags, engine, open);
+                                                           const EngineFlags& engine, const OpenModel& open,
+                                                           const EncodePrompt& encode) {
+  std::vector<std::vector<tokenizer::TokenId>> prompts = tokens_of(flags, engine, open, encode);
   const Setting setting = !flags.tokens.empty()    ? Setting::kTokens
                           : !flags.prompts.empty() ? Setting::kPrompt
                                                    : Setting::kFile;

@@ -1,6 +1,7 @@
 // The prompts of commands that generate: text, files or token ids. Several of them make a batch.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,14 +14,19 @@ namespace sluice::app {
 
 class Command;
 
+inline constexpr const char* kPromptGroup = "Prompt";  // of the help
+
 struct PromptFlags {
   std::vector<std::string> prompts, files, tokens;
 };
 
 void add_prompt_flags(Command& command, PromptFlags& flags);
-// One list of ids per prompt, in the order given. Error(kInvalid) for text if the model has no tokenizer.
+// One list of ids per prompt, in the order given; `encode` makes those of a text. Error(kInvalid) for text if
+// the model has no tokenizer.
+using EncodePrompt = std::function<std::vector<tokenizer::TokenId>(const std::string& text)>;
 std::vector<std::vector<tokenizer::TokenId>> prompt_tokens(const PromptFlags& flags,
-                                                           const EngineFlags& engine, const OpenModel& open);
+                                                           const EngineFlags& engine, const OpenModel& open,
+                                                           const EncodePrompt& encode = {});
 // Positions to reserve for a prompt (0 where it is an encoder's input) and at most `max_tokens` more.
 // Error(kInvalid) if the prompt is longer than the context.
 std::size_t positions_for(std::size_t prompt_tokens, std::size_t max_tokens, const EngineFlags& engine,
