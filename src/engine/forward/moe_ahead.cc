@@ -85,14 +85,15 @@ void MoeBlock::list_known(const experts::Routing& routing) {
         known_.push_back({t, static_cast<std::uint32_t>(rows_.of_choice(c)), routing.choices[c].weight});
 }
 
-// What the residencies say counts, not what has happened to arrive: a prediction is the same in every run.
+// What the residencies say counts, not what has happened to arrive: a prediction is the same in every run. An
+// expert whose copy has failed is given to the device later than the others, and nobody waits for it here.
 bool MoeBlock::is_known(experts::ExpertId id) const {
   if (device_ == nullptr)
     return computed_[rows_.slot(id)] != 0 &&
            std::ranges::binary_search(decision_->outcome->hits, id, {}, &experts::Admission::id);
   const auto use = std::ranges::find(plan_->uses, id, &experts::DeviceUse::id);
   return use != plan_->uses.end() && use->from != experts::DeviceBytes::kLink && use->remaining == 0 &&
-         std::ranges::find(given_, id) != given_.end();
+         std::ranges::count(std::span(given_).first(resident_given_), id) != 0;
 }
 
 const experts::ScoresView* MoeBlock::predict(PredictorKind kind, std::size_t layer, Role norm,
