@@ -5,9 +5,10 @@
 # each file alone.
 option(SLUICE_UNITY "Compile several files of a library at once" OFF)
 
-# Files whose private names repeat from file to file (rows of a table: the same functions or structs in each), or that are the
-# products' inner loops, are compiled alone all the same.
-set(SLUICE_ALONE "/apps/sluice/commands/[^/]*$|/src/lab/ask/|/src/model/arch_|/src/kernels/|/src/codec/")
+# Files whose private names repeat from file to file (rows of a table: the same functions in each), that are the products' inner
+# loops, or that a test puts another one in the place of, are compiled alone all the same. Commands and functions of `sluice lab`
+# repeat names, too; each keeps them in a namespace of its own.
+set(SLUICE_ALONE "/src/model/arch_|/src/kernels/|/src/codec/|/src/base/machine/cpu_features")
 
 function(sluice_unite target)
   if(NOT SLUICE_UNITY)

@@ -32,6 +32,7 @@
 
 namespace sluice::app {
 namespace {
+namespace calibrate_command {
 
 constexpr std::int64_t kResidualTokens = 32768;
 
@@ -185,9 +186,11 @@ void calibrate(const Options& options) {
   calibrate_smoe(flags, request);
 }
 
+}  // namespace calibrate_command
 }  // namespace
 
 void add_calibrate(Command& app) {
+  using namespace calibrate_command;
   Command* command = app.add_command(
       "calibrate", "Measure what a store loses by precision and routing, so that " + Setting::kMaxLoss +
                        " can keep to it, or what prefetching is to add to inputs of routers");

@@ -33,6 +33,7 @@
 
 namespace sluice::app {
 namespace {
+namespace calibrate_residual_command {
 
 using engine::GateResidual;
 using engine::PredictionQuality;
@@ -97,9 +98,11 @@ Json json_of(const GateResidual& residual) {
           {"layers", layers}};
 }
 
+}  // namespace calibrate_residual_command
 }  // namespace
 
 void calibrate_residual(const EngineFlags& flags, const ResidualRequest& request) {
+  using namespace calibrate_residual_command;
   check_place(flags, request);
   const OpenModel open = open_model(flags.model, WithTokenizer::kRequired, flags);
   std::vector<tokenizer::TokenId> tokens = encode_file(*open.tokenizer, read_input_text(request.file),

@@ -18,6 +18,7 @@
 
 namespace sluice::app {
 namespace {
+namespace calibrate_smoe_command {
 
 std::string smoe_points_table(const engine::SmoeCalibration& calibration, std::size_t columns) {
   const auto percent = [](double share) { return fmt::format("{:.3f} %", 100 * share); };
@@ -48,9 +49,11 @@ void print_smoe_table(const engine::SmoeCalibration& calibration) {
   print_what_is_known(losses, calibration.text.scored);
 }
 
+}  // namespace calibrate_smoe_command
 }  // namespace
 
 void calibrate_smoe(const EngineFlags& flags, const CalibrationRequest& request) {
+  using namespace calibrate_smoe_command;
   const OpenModel open = open_model(flags.model, WithTokenizer::kRequired, flags);
   const std::vector<tokenizer::TokenId> tokens = calibration_tokens(request, open, flags);
   auto settings = calibration_settings<eval::MeasureSmoeOptions>(request, open, flags);

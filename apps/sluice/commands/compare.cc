@@ -38,6 +38,7 @@
 
 namespace sluice::app {
 namespace {
+namespace compare_command {
 
 constexpr const char* kPresets = "zipmoe,z-C,z-basic-lru,z-deepspeed,z-accelerate";
 constexpr const char *kContract = "max-loss", *kReference = "exact";  // contenders that are not presets
@@ -218,9 +219,11 @@ void compare(const Options& options) {
   }
 }
 
+}  // namespace compare_command
 }  // namespace
 
 void add_compare(Command& app) {
+  using namespace compare_command;
   Command* command =
       app.add_command("compare", "Run presets in turns under one budget and compare their figures");
   auto options = std::make_shared<Options>();

@@ -16,6 +16,7 @@
 
 namespace sluice::app {
 namespace {
+namespace detokenize_command {
 
 struct Options {
   CommonFlags common;
@@ -35,9 +36,11 @@ void detokenize(const Options& options) {
   }
 }
 
+}  // namespace detokenize_command
 }  // namespace
 
 void add_detokenize(Command& app) {
+  using namespace detokenize_command;
   Command* command = app.add_command("detokenize", "Turn token ids into text");
   auto options = std::make_shared<Options>();
   add_model_argument(

@@ -39,6 +39,7 @@
 
 namespace sluice::app {
 namespace {
+namespace doctor_command {
 
 struct Finding {
   std::string name;
@@ -359,9 +360,11 @@ void doctor(const std::string& directory, const std::string& profile, const Comm
   }
 }
 
+}  // namespace doctor_command
 }  // namespace
 
 void add_doctor(Command& app) {
+  using namespace doctor_command;
   struct Options {
     CommonFlags common;
     std::string directory = ".", profile;

@@ -31,6 +31,7 @@
 
 namespace sluice::app {
 namespace {
+namespace eval_choices_command {
 
 constexpr std::size_t kLogitRows = 64;
 constexpr Bytes kMostDataBytes = 256 * kMiB;
@@ -154,9 +155,11 @@ void print(const EvalOptions& options, const Work& work, const eval::ChoiceMetri
         fmt::format("{} of the questions were longer than the context and were cut in front", work.cut));
 }
 
+}  // namespace eval_choices_command
 }  // namespace
 
 void evaluate_choices(const EvalOptions& options) {
+  using namespace eval_choices_command;
   const EngineFlags& flags = options.engine;
   engine::EngineOptions settings = engine_options(flags);
   const OpenModel open = open_model(flags.model, WithTokenizer::kRequired, flags);

@@ -32,6 +32,7 @@
 
 namespace sluice::app {
 namespace {
+namespace eval_text_command {
 
 constexpr std::size_t kLogitRows = 64;
 constexpr std::int64_t kDefaultWindow = 512;
@@ -226,15 +227,17 @@ void print(const EvalOptions& options, const Text& text, const Cut& cut, const e
   std::cout << json.dump() << '\n';
 }
 
+}  // namespace eval_text_command
 }  // namespace
 
 void evaluate_text(const EvalOptions& options) {
+  using namespace eval_text_command;
   const EngineFlags& flags = options.engine;
   engine::EngineOptions settings = engine_options(flags);
   const OpenModel open = open_model(flags.model, WithTokenizer::kRequired, flags);
   check_decoder(open.model, flags.model);
   const Text text = read_text(options, open);
-  const Cut cut = app::cut(options, open.model, text.tokens.size());
+  const Cut cut = eval_text_command::cut(options, open.model, text.tokens.size());
   const std::size_t positions = std::min(cut.length, text.tokens.size());
 
   check_output();

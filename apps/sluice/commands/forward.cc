@@ -35,6 +35,7 @@
 
 namespace sluice::app {
 namespace {
+namespace forward_command {
 
 // Tokens whose logits are made in one pass over the output head.
 constexpr std::size_t kLogitRows = 32;
@@ -165,9 +166,11 @@ void forward(const Options& options) {
   }
 }
 
+}  // namespace forward_command
 }  // namespace
 
 void add_forward(Command& app) {
+  using namespace forward_command;
   Command* command = app.add_command("forward", "Write the logits of every position of a token sequence");
   auto options = std::make_shared<Options>();
   command->add_option(Setting::kTokens, &options->tokens, "Token ids, taken verbatim: 1,2,3")->required();

@@ -40,6 +40,7 @@
 
 namespace sluice::app {
 namespace {
+namespace inspect_command {
 
 using model::Model;
 using model::Role;
@@ -579,9 +580,11 @@ void inspect(const Options& options) {
   }
 }
 
+}  // namespace inspect_command
 }  // namespace
 
 void add_inspect(Command& app) {
+  using namespace inspect_command;
   Command* command = app.add_command("inspect", "Show what a model is made of and how much packing saves");
   auto options = std::make_shared<Options>();
   add_model_argument(*command, "MODEL", options->path, options->common,

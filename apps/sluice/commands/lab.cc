@@ -23,6 +23,7 @@
 
 namespace sluice::app {
 namespace {
+namespace lab_command {
 
 struct Options {
   CommonFlags common;
@@ -90,9 +91,11 @@ void run(const Options& options) {
   if (!good) throw Exit{kExitFailed};
 }
 
+}  // namespace lab_command
 }  // namespace
 
 void add_lab(Command& app) {
+  using namespace lab_command;
   auto options = std::make_shared<Options>();
   Command* command =
       app.add_command("lab", "Ask any policy what it would decide: JSON lines in, JSON lines out");

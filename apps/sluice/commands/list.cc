@@ -22,6 +22,7 @@
 
 namespace sluice::app {
 namespace {
+namespace list_command {
 
 // A model, and why it does not run here; empty: it does.
 using Judged = std::pair<const store::LocalModel*, std::string>;
@@ -93,9 +94,11 @@ void list(const CommonFlags& common) {
   print_reasons(judged);
 }
 
+}  // namespace list_command
 }  // namespace
 
 void add_list(Command& app) {
+  using namespace list_command;
   Command* command =
       app.add_command("list", "Show the models that lie on this machine, and which of them run");
   auto common = std::make_shared<CommonFlags>();

@@ -38,6 +38,7 @@
 
 namespace sluice::app {
 namespace {
+namespace machine_replay_command {
 
 struct Row {
   codec::SliceBits bits;
@@ -232,9 +233,11 @@ class DecisionFile {
   std::string line_;
 };
 
+}  // namespace machine_replay_command
 }  // namespace
 
 void add_machine_flags(Command& command, MachineFlags& flags) {
+  using namespace machine_replay_command;
   const std::string group = "Slices on a modelled machine";
   command
       .add_option(Setting::kMachine, &flags.machine,
@@ -271,6 +274,7 @@ void add_machine_flags(Command& command, MachineFlags& flags) {
 }
 
 void machine_replay(const MachineRequest& request, const MachineFlags& flags, const SliceFlags& slices) {
+  using namespace machine_replay_command;
   const auto need = [](const std::string& value, Setting setting, const char* expected) {
     if (value.empty())
       throw Error(ErrorKind::kUsage, "a replay on a modelled machine needs " + Setting::kMachine + " and " +

@@ -45,6 +45,7 @@
 
 namespace sluice::app {
 namespace {
+namespace pack_command {
 
 struct Options {
   CommonFlags common;
@@ -230,9 +231,11 @@ void pack(const Options& options) {
   }
 }
 
+}  // namespace pack_command
 }  // namespace
 
 void add_pack(Command& app) {
+  using namespace pack_command;
   Command* command = app.add_command("pack", "Pack a model into a store that is fetched expert by expert");
   auto options = std::make_shared<Options>();
   add_model_argument(*command, "MODEL", options->model, options->common,

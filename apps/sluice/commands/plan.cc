@@ -45,6 +45,7 @@
 
 namespace sluice::app {
 namespace {
+namespace plan_command {
 
 // What `sluice run` asks for by default: an answer of 128 tokens, here behind a prompt of as many.
 constexpr std::int64_t kRunTokens = 256;
@@ -56,7 +57,7 @@ struct Options {
   std::int64_t tokens = kRunTokens, batch = 1;
 };
 
-std::string slots_text(const experts::PoolSlots& slots) {
+std::string pools_text(const experts::PoolSlots& slots) {
   return fmt::format("F {}, C {}, S {}, E {}", slots.f, slots.c, slots.s, slots.e);
 }
 
@@ -115,7 +116,7 @@ void add_pools(const engine::Engine& engine, const engine::PoolPlan& plan, Table
             fmt::format("F {:.2f}, C {:.2f}, S {:.2f}, E {:.2f} of the memory ({} configurations)",
                         plan.gamma.f, plan.gamma.c, plan.gamma.s, plan.gamma.e, plan.configurations));
   const auto choice = [&](std::string_view name, const engine::PoolChoice& it) {
-    table.row(name, fmt::format("{}: {} a layer, {:.2f} tok/s, {} a step, limit {}", slots_text(it.slots),
+    table.row(name, fmt::format("{}: {} a layer, {:.2f} tok/s, {} a step, limit {}", pools_text(it.slots),
                                 short_time(it.expected.cost), it.tok_s,
                                 format_bytes(static_cast<Bytes>(it.disk_bytes)), it.limit));
     if (it.wasted_bytes.value_or(0) >= 1)
@@ -240,9 +241,11 @@ void plan(const Options& options) {
   std::cout << table.text();
 }
 
+}  // namespace plan_command
 }  // namespace
 
 void add_plan(Command& app) {
+  using namespace plan_command;
   Command* command = app.add_command("plan", "Say where the bytes of a budget go and what speed to expect");
   auto options = std::make_shared<Options>();
   command

@@ -31,6 +31,7 @@
 
 namespace sluice::app {
 namespace {
+namespace profile_command {
 
 struct Options {
   EngineFlags engine;
@@ -140,9 +141,11 @@ void profile(const Options& options) {
   }
 }
 
+}  // namespace profile_command
 }  // namespace
 
 void add_profile(Command& app) {
+  using namespace profile_command;
   Command* command =
       app.add_command("profile", "Measure what reading, decoding and computing experts costs here");
   auto options = std::make_shared<Options>();

@@ -27,6 +27,7 @@
 
 namespace sluice::app {
 namespace {
+namespace quantise_command {
 
 struct Options {
   CommonFlags common;
@@ -77,9 +78,11 @@ void quantise(const Options& options) {
   }
 }
 
+}  // namespace quantise_command
 }  // namespace
 
 void add_quantise(Command& app) {
+  using namespace quantise_command;
   Command* command = app.add_command(
       "quantise", "Copy a model directory with its experts rounded, to measure what that costs");
   auto options = std::make_shared<Options>();

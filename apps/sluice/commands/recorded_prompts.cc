@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/setting.h"
+#include "report/run_report.h"
 
 namespace sluice::app {
 
@@ -30,10 +31,6 @@ std::string prompts_text(const lab::RoutedSteps& steps) {
   if (prompts == 0) return "no prompt";
   const std::string tokens = tokens_text(steps.prompt_tokens);
   return prompts == 1 ? "1 prompt of " + tokens : fmt::format("{} prompts of {} in all", prompts, tokens);
-}
-
-std::string tokens_text(std::uint64_t tokens) {
-  return fmt::format("{} token{}", tokens, tokens == 1 ? "" : "s");
 }
 
 }  // namespace sluice::app

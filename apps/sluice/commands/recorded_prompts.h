@@ -20,6 +20,4 @@ std::uint64_t count_prompts(const lab::RoutedSteps& steps);
 // "2 prompts of 500 tokens in all", "1 prompt of 1 token", "no prompt".
 std::string prompts_text(const lab::RoutedSteps& steps);
 
-std::string tokens_text(std::uint64_t tokens);  // "1 token", "2 tokens"
-
 }  // namespace sluice::app

@@ -41,6 +41,7 @@
 
 namespace sluice::app {
 namespace {
+namespace reproduce_command {
 
 constexpr const char* kTrace = "tests/data/routing/dsv2lite.first48.mrt.zst";
 constexpr const char* kSlicemoeTrace =
@@ -423,9 +424,11 @@ void reproduce_paper(const Options& options) try {
   throw interrupted_error("no report is written").in(output_of(options));
 }
 
+}  // namespace reproduce_command
 }  // namespace
 
 void add_reproduce(Command& app) {
+  using namespace reproduce_command;
   Command* command = app.add_command("reproduce", "Try the tables of a paper again on this machine");
   auto options = std::make_shared<Options>();
   command

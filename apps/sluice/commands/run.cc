@@ -55,6 +55,7 @@
 
 namespace sluice::app {
 namespace {
+namespace run_command {
 
 using Clock = std::chrono::steady_clock;
 const Clock::time_point kProcessStart = Clock::now();
@@ -361,9 +362,11 @@ void run(const Options& options) {
     if (result.reason == engine::StopReason::kInterrupted) throw Exit{kExitInterrupted};
 }
 
+}  // namespace run_command
 }  // namespace
 
 void add_run(Command& app) {
+  using namespace run_command;
   Command* command = app.add_command("run", "Generate text inside a memory budget");
   auto options = std::make_shared<Options>();
   add_prompt_flags(*command, options->prompt);

@@ -44,6 +44,7 @@
 
 namespace sluice::app {
 namespace {
+namespace simulate_command {
 
 using Clock = std::chrono::steady_clock;
 
@@ -656,9 +657,11 @@ void run(const Options& options) {
   std::cout << json.dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';
 }
 
+}  // namespace simulate_command
 }  // namespace
 
 void add_simulate(Command& app) {
+  using namespace simulate_command;
   auto options = std::make_shared<Options>();
   Command* command = app.add_command("simulate", "Replay recorded routing through any cache");
   std::string names;

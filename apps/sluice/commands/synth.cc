@@ -23,6 +23,7 @@
 
 namespace sluice::app {
 namespace {
+namespace synth_command {
 
 struct Options {
   CommonFlags common;
@@ -115,9 +116,11 @@ void synthesise(const Options& options) {
   }
 }
 
+}  // namespace synth_command
 }  // namespace
 
 void add_synth(Command& app) {
+  using namespace synth_command;
   Command* command =
       app.add_command("synth", "Write a model with random weights at the shapes of a config.json");
   auto options = std::make_shared<Options>();

@@ -30,6 +30,7 @@
 
 namespace sluice::app {
 namespace {
+namespace timed_replay_command {
 
 struct Row {
   std::string preset, memory;  // as typed
@@ -147,9 +148,11 @@ void check_memory(Bytes memory, const engine::ProfiledModel& model) {
   }
 }
 
+}  // namespace timed_replay_command
 }  // namespace
 
 void add_timed_flags(Command& command, TimedFlags& flags) {
+  using namespace timed_replay_command;
   const std::string group = "Timed replay";
   std::string names;
   for (const experts::Preset& preset : experts::presets())
@@ -174,6 +177,7 @@ void add_timed_flags(Command& command, TimedFlags& flags) {
 }
 
 void timed_replay(const TimedRequest& request, const TimedFlags& flags) {
+  using namespace timed_replay_command;
   const auto need = [](const std::string& value, Setting setting, const char* expected) {
     if (value.empty())
       throw Error(ErrorKind::kUsage, "a timed replay needs " + Setting::kProfile + ", " + Setting::kPreset +

@@ -18,6 +18,7 @@
 
 namespace sluice::app {
 namespace {
+namespace tokenize_command {
 
 struct Options {
   CommonFlags common;
@@ -48,9 +49,11 @@ void tokenize(const Options& options) {
   std::cout << output_text(lines);
 }
 
+}  // namespace tokenize_command
 }  // namespace
 
 void add_tokenize(Command& app) {
+  using namespace tokenize_command;
   Command* command = app.add_command("tokenize", "Turn text into token ids");
   auto options = std::make_shared<Options>();
   add_model_argument(

@@ -43,6 +43,7 @@
 
 namespace sluice::app {
 namespace {
+namespace trace_command {
 
 struct Options {
   EngineFlags engine;
@@ -178,9 +179,11 @@ void run(const Options& options) {
   if (was_interrupted(results)) throw Exit{kExitInterrupted};
 }
 
+}  // namespace trace_command
 }  // namespace
 
 void add_trace(Command& app) {
+  using namespace trace_command;
   Command* command = app.add_command("trace", "Record the routing of a run");
   auto options = std::make_shared<Options>();
   add_prompt_flags(*command, options->prompt);

@@ -22,6 +22,7 @@
 
 namespace sluice::app {
 namespace {
+namespace unpack_command {
 
 struct Options {
   CommonFlags common;
@@ -53,9 +54,11 @@ void unpack(const Options& options) {
   }
 }
 
+}  // namespace unpack_command
 }  // namespace
 
 void add_unpack(Command& app) {
+  using namespace unpack_command;
   Command* command =
       app.add_command("unpack", "Restore every file that a store was packed from, byte for byte");
   auto options = std::make_shared<Options>();

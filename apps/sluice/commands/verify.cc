@@ -24,6 +24,7 @@
 
 namespace sluice::app {
 namespace {
+namespace verify_command {
 
 struct Options {
   CommonFlags common;
@@ -93,9 +94,11 @@ void verify(const Options& options) {
   if (!report.ok()) throw Exit{kExitFailed};
 }
 
+}  // namespace verify_command
 }  // namespace
 
 void add_verify(Command& app) {
+  using namespace verify_command;
   Command* command = app.add_command("verify", "Check that no byte of a packed store has changed");
   auto options = std::make_shared<Options>();
   command->add_argument("STORE", &options->store, "Packed store, NAME.sluice")->required();

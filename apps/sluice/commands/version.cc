@@ -28,6 +28,7 @@
 
 namespace sluice::app {
 namespace {
+namespace version_command {
 
 std::string compiler() {
 #if defined(__clang__)
@@ -107,9 +108,11 @@ void print_version(const Json& json) {
   row("GPUs", fmt::format("{} ({})", gpus, runtime));
 }
 
+}  // namespace version_command
 }  // namespace
 
 void add_version(Command& app) {
+  using namespace version_command;
   Command* command =
       app.add_command("version", "Show versions of the program and its libraries, and what it can use here");
   auto common = std::make_shared<CommonFlags>();

@@ -38,8 +38,6 @@ std::string speed(double tokens, double seconds, int digits) {
   return tokens > 0 && seconds > 0 ? fmt::format(", {:.{}f} tok/s", tokens / seconds, digits) : "";
 }
 
-std::string tokens_text(std::size_t count) { return fmt::format("{} token{}", count, count == 1 ? "" : "s"); }
-
 // "1.20 MiB", and what was read in vain.
 std::string bytes_text(double useful, double wasted) {
   std::string text = format_bytes(static_cast<Bytes>(useful));
@@ -78,6 +76,10 @@ std::vector<ReportRow> trial_rows(const engine::RunReport& run) {
 }
 
 }  // namespace
+
+std::string tokens_text(std::uint64_t tokens) {
+  return fmt::format("{} token{}", tokens, tokens == 1 ? "" : "s");
+}
 
 std::string predicted_bytes_text(const engine::RunReport& run) {
   if (run.checkpoint.slices())

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,8 @@ struct RunReport;
 namespace sluice::app {
 
 struct RunTimes;
+
+std::string tokens_text(std::uint64_t tokens);  // "1 token", "2 tokens"
 
 // "predicted 1.20 MiB and 300 KiB in vain (assumed routing)", or why nothing is predicted.
 std::string predicted_bytes_text(const engine::RunReport& run);

@@ -12,6 +12,7 @@
 
 namespace sluice::lab {
 namespace {
+namespace assign_function {
 
 constexpr Field kIn[] = {
     {"w", "tokens of each expert, integers >= 0; experts of 0 are on neither side"},
@@ -98,8 +99,13 @@ Json answer(const JsonObject& line) {
           {"makespan", times.makespan()}};
 }
 
+}  // namespace assign_function
 }  // namespace
 
-const Function kAssign = {.name = "assign", .section = "3.3", .in = kIn, .out = kOut, .answer = answer};
+const Function kAssign = {.name = "assign",
+                          .section = "3.3",
+                          .in = assign_function::kIn,
+                          .out = assign_function::kOut,
+                          .answer = assign_function::answer};
 
 }  // namespace sluice::lab

@@ -8,6 +8,7 @@
 
 namespace sluice::lab {
 namespace {
+namespace balance_function {
 
 constexpr Field kIn[] = {
     {"B", "tokens of each expert that is not on the device, integers >= 0"},
@@ -52,8 +53,13 @@ Json answer(const JsonObject& line) {
           {"makespan", balance.makespan()}};
 }
 
+}  // namespace balance_function
 }  // namespace
 
-const Function kBalance = {.name = "balance", .section = "2.5", .in = kIn, .out = kOut, .answer = answer};
+const Function kBalance = {.name = "balance",
+                           .section = "2.5",
+                           .in = balance_function::kIn,
+                           .out = balance_function::kOut,
+                           .answer = balance_function::answer};
 
 }  // namespace sluice::lab

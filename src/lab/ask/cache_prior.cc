@@ -7,6 +7,7 @@
 
 namespace sluice::lab {
 namespace {
+namespace cache_prior_function {
 
 constexpr Field kIn[] = {
     {"z", "logits, one an expert, finite numbers"},
@@ -31,9 +32,13 @@ Json answer(const JsonObject& line) {
   return {{"sel", selection}};
 }
 
+}  // namespace cache_prior_function
 }  // namespace
 
-const Function kCachePrior = {
-    .name = "cache_prior", .section = "4.5", .in = kIn, .out = kOut, .answer = answer};
+const Function kCachePrior = {.name = "cache_prior",
+                              .section = "4.5",
+                              .in = cache_prior_function::kIn,
+                              .out = cache_prior_function::kOut,
+                              .answer = cache_prior_function::answer};
 
 }  // namespace sluice::lab

@@ -7,6 +7,7 @@
 
 namespace sluice::lab {
 namespace {
+namespace constraint_function {
 
 using experts::Standing;
 
@@ -58,9 +59,13 @@ Json answer(const JsonObject& line) {
   return {{"sel", std::move(sel)}, {"violation", violation}};
 }
 
+}  // namespace constraint_function
 }  // namespace
 
-const Function kConstraint = {
-    .name = "constraint", .section = "4.4", .in = kIn, .out = kOut, .answer = answer};
+const Function kConstraint = {.name = "constraint",
+                              .section = "4.4",
+                              .in = constraint_function::kIn,
+                              .out = constraint_function::kOut,
+                              .answer = constraint_function::answer};
 
 }  // namespace sluice::lab

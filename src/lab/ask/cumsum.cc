@@ -8,6 +8,7 @@
 
 namespace sluice::lab {
 namespace {
+namespace cumsum_function {
 
 constexpr Field kIn[] = {
     {"z", "logits, one an expert, finite numbers"},
@@ -43,8 +44,13 @@ Json answer(const JsonObject& line) {
   return {{"sel", selection}};
 }
 
+}  // namespace cumsum_function
 }  // namespace
 
-const Function kCumsum = {.name = "cumsum", .section = "4.5", .in = kIn, .out = kOut, .answer = answer};
+const Function kCumsum = {.name = "cumsum",
+                          .section = "4.5",
+                          .in = cumsum_function::kIn,
+                          .out = cumsum_function::kOut,
+                          .answer = cumsum_function::answer};
 
 }  // namespace sluice::lab

@@ -4,6 +4,7 @@
 
 namespace sluice::lab {
 namespace {
+namespace dispatch_function {
 
 constexpr Field kIn[] = {
     {"slots", "{F, C, S, E}: experts each pool holds, integers >= 0"},
@@ -23,8 +24,13 @@ Json answer(const JsonObject& line) {
   return {{"targets", std::move(targets)}};
 }
 
+}  // namespace dispatch_function
 }  // namespace
 
-const Function kDispatch = {.name = "dispatch", .section = "1.7", .in = kIn, .out = kOut, .answer = answer};
+const Function kDispatch = {.name = "dispatch",
+                            .section = "1.7",
+                            .in = dispatch_function::kIn,
+                            .out = dispatch_function::kOut,
+                            .answer = dispatch_function::answer};
 
 }  // namespace sluice::lab

@@ -14,6 +14,7 @@
 
 namespace sluice::lab {
 namespace {
+namespace evict_function {
 
 using experts::ExpertId;
 
@@ -90,8 +91,13 @@ Json answer(const JsonObject& line) {
       {"hits", hits}, {"misses", misses}, {"evicted", std::move(evicted)}, {"resident", std::move(resident)}};
 }
 
+}  // namespace evict_function
 }  // namespace
 
-const Function kEvict = {.name = "evict", .section = "1.7", .in = kIn, .out = kOut, .answer = answer};
+const Function kEvict = {.name = "evict",
+                         .section = "1.7",
+                         .in = evict_function::kIn,
+                         .out = evict_function::kOut,
+                         .answer = evict_function::answer};
 
 }  // namespace sluice::lab

@@ -9,6 +9,7 @@
 
 namespace sluice::lab {
 namespace {
+namespace plan_function {
 
 constexpr Field kIn[] = {
     {"f", "by rank, descending: how often the expert is used, numbers in [0, 1] whose sum is k"},
@@ -78,8 +79,13 @@ Json answer(const JsonObject& line) {
           {"costs_of", std::move(costs_of)}};
 }
 
+}  // namespace plan_function
 }  // namespace
 
-const Function kPlan = {.name = "plan", .section = "1.9", .in = kIn, .out = kOut, .answer = answer};
+const Function kPlan = {.name = "plan",
+                        .section = "1.9",
+                        .in = plan_function::kIn,
+                        .out = plan_function::kOut,
+                        .answer = plan_function::answer};
 
 }  // namespace sluice::lab

@@ -7,6 +7,7 @@
 
 namespace sluice::lab {
 namespace {
+namespace pools_function {
 
 using experts::State, experts::ZipPools;
 
@@ -70,8 +71,13 @@ Json answer(const JsonObject& line) {
   return {{"steps", std::move(steps)}, {"resident", std::move(resident)}, {"hits", std::move(hits)}};
 }
 
+}  // namespace pools_function
 }  // namespace
 
-const Function kPools = {.name = "pools", .section = "1.7", .in = kIn, .out = kOut, .answer = answer};
+const Function kPools = {.name = "pools",
+                         .section = "1.7",
+                         .in = pools_function::kIn,
+                         .out = pools_function::kOut,
+                         .answer = pools_function::answer};
 
 }  // namespace sluice::lab

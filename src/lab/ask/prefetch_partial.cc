@@ -5,6 +5,7 @@
 
 namespace sluice::lab {
 namespace {
+namespace prefetch_partial_function {
 
 constexpr Field kIn[] = {
     {"scores", "an array with a row for each token: a predicted number >= 0 for each expert, never logits"},
@@ -32,9 +33,13 @@ Json answer(const JsonObject& line) {
   return {{"top", std::move(top)}, {"list", queue.order()}};
 }
 
+}  // namespace prefetch_partial_function
 }  // namespace
 
-const Function kPrefetchPartial = {
-    .name = "prefetch_partial", .section = "2.3", .in = kIn, .out = kOut, .answer = answer};
+const Function kPrefetchPartial = {.name = "prefetch_partial",
+                                   .section = "2.3",
+                                   .in = prefetch_partial_function::kIn,
+                                   .out = prefetch_partial_function::kOut,
+                                   .answer = prefetch_partial_function::answer};
 
 }  // namespace sluice::lab

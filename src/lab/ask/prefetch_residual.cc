@@ -8,6 +8,7 @@
 
 namespace sluice::lab {
 namespace {
+namespace prefetch_residual_function {
 
 constexpr Field kIn[] = {
     {"h", "an array with a row for each token: the d numbers that this layer's gate sees"},
@@ -56,9 +57,13 @@ Json answer(const JsonObject& line) {
           {"list", forecast.order(resident, static_cast<std::size_t>(size))}};
 }
 
+}  // namespace prefetch_residual_function
 }  // namespace
 
-const Function kPrefetchResidual = {
-    .name = "prefetch_residual", .section = "3.4", .in = kIn, .out = kOut, .answer = answer};
+const Function kPrefetchResidual = {.name = "prefetch_residual",
+                                    .section = "3.4",
+                                    .in = prefetch_residual_function::kIn,
+                                    .out = prefetch_residual_function::kOut,
+                                    .answer = prefetch_residual_function::answer};
 
 }  // namespace sluice::lab

@@ -5,6 +5,7 @@
 
 namespace sluice::lab {
 namespace {
+namespace quantise_function {
 
 constexpr std::int64_t kMostWeights = 32, kMostBits = 16;
 
@@ -49,8 +50,13 @@ Json answer(const JsonObject& line) {
           {"deq_low", std::move(deq_low)}};
 }
 
+}  // namespace quantise_function
 }  // namespace
 
-const Function kQuantise = {.name = "quantise", .section = "4.2", .in = kIn, .out = kOut, .answer = answer};
+const Function kQuantise = {.name = "quantise",
+                            .section = "4.2",
+                            .in = quantise_function::kIn,
+                            .out = quantise_function::kOut,
+                            .answer = quantise_function::answer};
 
 }  // namespace sluice::lab

@@ -8,6 +8,7 @@
 
 namespace sluice::lab {
 namespace {
+namespace rank_function {
 
 constexpr Field kIn[] = {
     {"f", "by rank, descending: how often the expert is used, numbers in [0, 1] whose sum is k"},
@@ -32,8 +33,13 @@ Json answer(const JsonObject& line) {
   return {{"w", std::move(w)}, {"q", model.q}, {"phi", model.phi}, {"iterations", model.iterations}};
 }
 
+}  // namespace rank_function
 }  // namespace
 
-const Function kRank = {.name = "rank", .section = "1.8", .in = kIn, .out = kOut, .answer = answer};
+const Function kRank = {.name = "rank",
+                        .section = "1.8",
+                        .in = rank_function::kIn,
+                        .out = rank_function::kOut,
+                        .answer = rank_function::answer};
 
 }  // namespace sluice::lab

@@ -5,6 +5,7 @@
 
 namespace sluice::lab {
 namespace {
+namespace rank_profile_function {
 
 constexpr std::int64_t kMostCount = std::int64_t{1} << 53;
 
@@ -52,9 +53,13 @@ Json answer(const JsonObject& line) {
   return {{"f", profile.f}, {"used", profile.used}};
 }
 
+}  // namespace rank_profile_function
 }  // namespace
 
-const Function kRankProfile = {
-    .name = "rank_profile", .section = "1.8", .in = kIn, .out = kOut, .answer = answer};
+const Function kRankProfile = {.name = "rank_profile",
+                               .section = "1.8",
+                               .in = rank_profile_function::kIn,
+                               .out = rank_profile_function::kOut,
+                               .answer = rank_profile_function::answer};
 
 }  // namespace sluice::lab

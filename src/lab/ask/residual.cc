@@ -7,6 +7,7 @@
 
 namespace sluice::lab {
 namespace {
+namespace residual_function {
 
 constexpr Field kIn[] = {
     {"h", "an array of layers, each an array with a row of d numbers for each token"},
@@ -37,8 +38,13 @@ Json answer(const JsonObject& line) {
   return {{"res", std::move(res)}};
 }
 
+}  // namespace residual_function
 }  // namespace
 
-const Function kResidual = {.name = "residual", .section = "3.4", .in = kIn, .out = kOut, .answer = answer};
+const Function kResidual = {.name = "residual",
+                            .section = "3.4",
+                            .in = residual_function::kIn,
+                            .out = residual_function::kOut,
+                            .answer = residual_function::answer};
 
 }  // namespace sluice::lab

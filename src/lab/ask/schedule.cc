@@ -13,6 +13,7 @@
 
 namespace sluice::lab {
 namespace {
+namespace schedule_function {
 
 using experts::State, experts::Task;
 
@@ -119,9 +120,13 @@ Json answer(const JsonObject& line) {
           {"lower_bounds", {{"I", bounds.io}, {"C", bounds.decode}, {"P", bounds.run}, {"Z", bounds.path}}}};
 }
 
+}  // namespace schedule_function
 }  // namespace
 
-const Function kSchedule = {
-    .name = "schedule", .section = "1.4-1.6", .in = kIn, .out = kOut, .answer = answer};
+const Function kSchedule = {.name = "schedule",
+                            .section = "1.4-1.6",
+                            .in = schedule_function::kIn,
+                            .out = schedule_function::kOut,
+                            .answer = schedule_function::answer};
 
 }  // namespace sluice::lab

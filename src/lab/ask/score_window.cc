@@ -9,6 +9,7 @@
 
 namespace sluice::lab {
 namespace {
+namespace score_window_function {
 
 constexpr Field kIn[] = {
     {"n", "iterations of the window, an integer >= 1"},
@@ -45,9 +46,13 @@ Json answer(const JsonObject& line) {
   return {{"avg", window.means()}, {"victim", victim ? Json(*victim) : Json()}};
 }
 
+}  // namespace score_window_function
 }  // namespace
 
-const Function kScoreWindow = {
-    .name = "score_window", .section = "2.4", .in = kIn, .out = kOut, .answer = answer};
+const Function kScoreWindow = {.name = "score_window",
+                               .section = "2.4",
+                               .in = score_window_function::kIn,
+                               .out = score_window_function::kOut,
+                               .answer = score_window_function::answer};
 
 }  // namespace sluice::lab

@@ -10,6 +10,7 @@
 
 namespace sluice::lab {
 namespace {
+namespace slice_cache_function {
 
 using experts::ExpertId, experts::SliceLru;
 
@@ -114,9 +115,13 @@ Json answer(const JsonObject& line) {
   return {{"events", std::move(events)}, {"msb", ids_of(cache.msb())}, {"lsb", ids_of(cache.lsb())}};
 }
 
+}  // namespace slice_cache_function
 }  // namespace
 
-const Function kSliceCache = {
-    .name = "slice_cache", .section = "4.3", .in = kIn, .out = kOut, .answer = answer};
+const Function kSliceCache = {.name = "slice_cache",
+                              .section = "4.3",
+                              .in = slice_cache_function::kIn,
+                              .out = slice_cache_function::kOut,
+                              .answer = slice_cache_function::answer};
 
 }  // namespace sluice::lab

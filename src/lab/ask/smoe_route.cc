@@ -8,6 +8,7 @@
 
 namespace sluice::lab {
 namespace {
+namespace smoe_route_function {
 
 using experts::SmoeRenorm;
 
@@ -83,9 +84,13 @@ Json answer(const JsonObject& line) {
           {"misses", choice.misses()}};
 }
 
+}  // namespace smoe_route_function
 }  // namespace
 
-const Function kSmoeRoute = {
-    .name = "smoe_route", .section = "2.2", .in = kIn, .out = kOut, .answer = answer};
+const Function kSmoeRoute = {.name = "smoe_route",
+                             .section = "2.2",
+                             .in = smoe_route_function::kIn,
+                             .out = smoe_route_function::kOut,
+                             .answer = smoe_route_function::answer};
 
 }  // namespace sluice::lab

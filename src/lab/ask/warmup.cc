@@ -10,6 +10,7 @@
 
 namespace sluice::lab {
 namespace {
+namespace warmup_function {
 
 using experts::ExpertId, experts::Part, experts::Slice, experts::SliceWarmup;
 
@@ -90,8 +91,13 @@ Json answer(const JsonObject& line) {
           {"lsb", ids_of(warmup.lsb_order())}};
 }
 
+}  // namespace warmup_function
 }  // namespace
 
-const Function kWarmup = {.name = "warmup", .section = "4.6", .in = kIn, .out = kOut, .answer = answer};
+const Function kWarmup = {.name = "warmup",
+                          .section = "4.6",
+                          .in = warmup_function::kIn,
+                          .out = warmup_function::kOut,
+                          .answer = warmup_function::answer};
 
 }  // namespace sluice::lab

@@ -9,6 +9,7 @@
 
 namespace sluice::lab {
 namespace {
+namespace workload_cache_function {
 
 using experts::Swap;
 
@@ -77,13 +78,14 @@ Json answer(const JsonObject& line) {
   return {{"sets", std::move(sets)}};
 }
 
+}  // namespace workload_cache_function
 }  // namespace
 
 const Function kWorkloadCache = {.name = "workload_cache",
                                  .section = "3.5",
-                                 .in = kIn,
-                                 .in_by_mode = kInByMode,
-                                 .out = kOut,
-                                 .answer = answer};
+                                 .in = workload_cache_function::kIn,
+                                 .in_by_mode = workload_cache_function::kInByMode,
+                                 .out = workload_cache_function::kOut,
+                                 .answer = workload_cache_function::answer};
 
 }  // namespace sluice::lab

@@ -20,6 +20,7 @@
 
 namespace sluice::app {
 namespace {
+namespace chat_command {
 
 constexpr Bytes kMostSystemText = Bytes{1} << 20;
 
@@ -73,9 +74,11 @@ void chat(const Options& options) {
   session.converse(*lines);
 }
 
+}  // namespace chat_command
 }  // namespace
 
 void add_chat(Command& app) {
+  using namespace chat_command;
   Command* command = app.add_command("chat", "Talk with a model inside a memory budget");
   auto options = std::make_shared<Options>();
   command->add_option(Setting::kPrompt, &options->prompt, "Say this, and leave behind the answer");

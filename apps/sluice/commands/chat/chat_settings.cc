@@ -39,12 +39,12 @@ bool yes_or_no(const std::string& where, const std::string& text) {
 }
 
 // A setting: how a text sets it, and as what text it is shown.
-struct Row {
+struct SettingRow {
   std::string_view name;
   void (*set)(ChatSettings&, const std::string& where, const std::string& text);
   std::string (*show)(const ChatSettings&);
 };
-constexpr Row kRows[] = {
+constexpr SettingRow kRows[] = {
     {"temp",
      [](ChatSettings& s, const std::string& where, const std::string& text) {
        s.sampler.temperature = number<double>(where, text, "a temperature; 0 is greedy");
@@ -105,7 +105,7 @@ Think think_named(const std::string& where, const std::string& name) {
 }
 
 void set_by_name(ChatSettings& settings, const std::string& name, const std::string& value) {
-  const auto* const row = std::ranges::find(kRows, name, &Row::name);
+  const auto* const row = std::ranges::find(kRows, name, &SettingRow::name);
   if (row == std::end(kRows)) throw unknown_name("/set", name, names_in(kRows));
   ChatSettings changed = settings;
   row->set(changed, "/set " + name, value);
@@ -115,7 +115,7 @@ void set_by_name(ChatSettings& settings, const std::string& name, const std::str
 
 std::vector<std::pair<std::string, std::string>> shown_settings(const ChatSettings& settings) {
   std::vector<std::pair<std::string, std::string>> shown;
-  for (const Row& row : kRows) shown.emplace_back(row.name, row.show(settings));
+  for (const SettingRow& row : kRows) shown.emplace_back(row.name, row.show(settings));
   return shown;
 }
 

@@ -31,11 +31,11 @@ constexpr int kHistoryLines = 1000;
 // Ctrl-D ends the input at an empty line. Behind one that was typed before the terminal was set up, the
 // editor itself takes it for a letter.
 constexpr int kEndKey = 4;
-constexpr int kLatestMs = 100;  // a signal just before poll() is seen at most so much later
+constexpr int kSignalMs = 100;  // a signal just before poll() is seen at most so much later
 // A terminal puts these around what is pasted, once it is asked to.
 constexpr std::string_view kPastesOn = "\x1b[?2004h", kPastesOff = "\x1b[?2004l", kPasteEnd = "\x1b[201~";
 
-void put(std::string_view text) { std::cout << text << std::flush; }
+void write_now(std::string_view text) { std::cout << text << std::flush; }
 
 class EditedLines final : public LineReader {
  public:
@@ -74,7 +74,7 @@ class EditedLines final : public LineReader {
     pastes_.clear();
     stopped_ = false;
     ::el_set(editor_, EL_PREP_TERM, 1);  // before the prompt stands there: who sees it may type at once
-    put(kPastesOn);
+    write_now(kPastesOn);
     int count = 0;
     const char* const typed = ::el_gets(editor_, &count);
     ReadLine line;
@@ -85,10 +85,10 @@ class EditedLines final : public LineReader {
         line.text.assign(info->buffer, info->lastchar);
         ::el_reset(editor_);
       }
-      put(std::string(kPastesOff) + "\n");
+      write_now(std::string(kPastesOff) + "\n");
       return line;
     }
-    put(kPastesOff);
+    write_now(kPastesOff);
     line.text.assign(typed, static_cast<std::size_t>(count));
     while (line.text.ends_with('\n') || line.text.ends_with('\r')) line.text.pop_back();
     remember(line.text);
@@ -108,7 +108,7 @@ class EditedLines final : public LineReader {
   int next_byte() {
     for (;;) {
       struct pollfd input = {STDIN_FILENO, POLLIN, 0};
-      const int ready = ::poll(&input, 1, kLatestMs);
+      const int ready = ::poll(&input, 1, kSignalMs);
       if (interrupted()) {
         stopped_ = true;
         return -1;

@@ -9,6 +9,7 @@
 #include "base/text_table.h"
 #include "commands/recorded_prompts.h"
 #include "experts/decision_log.h"
+#include "report/run_report.h"
 #include "streams/played_routing.h"
 #include "streams/standard_output.h"
 #include "streams/terminal_columns.h"
