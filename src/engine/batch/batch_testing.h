@@ -12,6 +12,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <random>
 #include <string>
@@ -100,21 +101,30 @@ struct TurnedClock {
   }
 };
 
-// Reads that fail.
+// Reads that fail. Thread-safe: dense weights are read on other threads than experts.
 struct Faults {
-  std::function<bool(const DiskRead&)> fails = nullptr;  // asked for each read; null: none fails
   std::uint64_t reads = 0, failed = 0;
 
+  // Asked for each read, one at a time; null: none fails.
+  void set(std::function<bool(const DiskRead&)> fails) {
+    const std::lock_guard lock(mutex_);
+    fails_ = std::move(fails);
+  }
   void put_into(EngineOptions& options) {
     options.fetch.wrap_reader = [this](std::unique_ptr<DiskReader> inner) {
       return make_faulty_reader(std::move(inner), [this](const DiskRead& read) {
+        const std::lock_guard lock(mutex_);
         ++reads;
-        if (!fails || !fails(read)) return 0;
+        if (!fails_ || !fails_(read)) return 0;
         ++failed;
         return EIO;
       });
     };
   }
+
+ private:
+  std::mutex mutex_;
+  std::function<bool(const DiskRead&)> fails_;
 };
 
 inline EngineOptions batch_options(std::size_t parallel, std::size_t chunk) {

@@ -92,7 +92,7 @@ void run_with_drafts(const BatchModel& model, std::mt19937_64& random, BatchDraf
     batcher.submit(requests.back(), clients.back());
   }
   std::size_t failing = random() % 2 == 0 ? 40 : 0;  // single reads, after which a pass goes well
-  faults.fails = [&](const DiskRead&) { return failing != 0 && faults.reads % 61 == 0 && failing-- != 0; };
+  faults.set([&](const DiskRead&) { return failing != 0 && faults.reads % 61 == 0 && failing-- != 0; });
   while (batcher.advance()) met.together += batcher.load().decoding > 1;
   for (std::size_t i = 0; i < requests.size(); ++i) {
     SCOPED_TRACE("request " + std::to_string(i));

@@ -233,7 +233,7 @@ TEST_F(BatcherOrder, ABrokenReadEndsThoseThatNeedIt) {
   std::vector<Bytes> offsets;  // of the reads of one of them
   {
     make(options);
-    faults.fails = [&](const DiskRead& read) { return offsets.push_back(read.offset), false; };
+    faults.set([&](const DiskRead& read) { return offsets.push_back(read.offset), false; });
     submit(requests[0]);
     run();
   }
@@ -242,9 +242,9 @@ TEST_F(BatcherOrder, ABrokenReadEndsThoseThatNeedIt) {
     const auto fails = [&](const DiskRead& read) { return read.offset == offsets[k]; };
     std::vector<bool> expected;
     for (const BatchRequest& request : requests) {
-      faults.fails = nullptr;
+      faults.set(nullptr);
       make(options);
-      faults.fails = fails;
+      faults.set(fails);
       clients_.clear();
       submit(request);
       run();
@@ -252,9 +252,9 @@ TEST_F(BatcherOrder, ABrokenReadEndsThoseThatNeedIt) {
     }
     mixed = std::ranges::count(expected, true) > 0 && std::ranges::count(expected, false) > 0;
     if (!mixed) continue;
-    faults.fails = nullptr;
+    faults.set(nullptr);
     make(options);
-    faults.fails = fails;
+    faults.set(fails);
     clients_.clear();
     for (const BatchRequest& request : requests) submit(request);
     run();
@@ -277,7 +277,7 @@ TEST_F(BatcherOrder, APassThatFailsOnceIsRepeated) {
   faults.put_into(options);
   make(options);
   std::uint64_t at = 0;
-  faults.fails = [&](const DiskRead&) { return ++at == 5; };
+  faults.set([&](const DiskRead&) { return ++at == 5; });
   const KeepingClient& one = submit(request_of(prompt_of(40), 4));
   const KeepingClient& other = submit(request_of(prompt_of(10, 1), 4));
   run();

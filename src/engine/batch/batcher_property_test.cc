@@ -136,10 +136,10 @@ class Run {
     const Bytes activations = accountant.used(device::Account::kActivations);
     // Some reads fail alone, and some with those that follow, so that passes fail again.
     if (setting_.faults)
-      faults_.fails = [this](const DiskRead&) {
+      faults_.set([this](const DiskRead&) {
         if (random_() % 200 == 0) broken_ = random_() % 2 == 0 ? 1 : random_() % 60;
         return broken_ > 0 && broken_-- > 0;
-      };
+      });
     const BatchRules rules{.parallel = setting_.parallel,
                            .decode_share = setting_.decode_share,
                            .prompts_first = setting_.prompts_first,
@@ -159,7 +159,7 @@ class Run {
       ASSERT_LT(turn, 100000u) << "it never ends";
     }
     EXPECT_FALSE(batcher.advance());
-    faults_.fails = nullptr;
+    faults_.set(nullptr);
     const BatchLoad load = batcher.load();
     EXPECT_EQ(load.waiting + load.prefilling + load.decoding + load.stalled, 0u);
     EXPECT_EQ(engine_->prefixes().use().used, 0u);
