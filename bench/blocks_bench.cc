@@ -41,6 +41,8 @@ constexpr std::size_t kFewer = 8;
 
 constexpr std::size_t kNone = SIZE_MAX;
 
+std::string shape_name(MatrixShape shape) { return fmt::format("{}x{}", shape.rows, shape.columns); }
+
 struct Line {
   std::size_t workload;
   double bytes = 0, flop = 0;
@@ -190,7 +192,7 @@ class FormatBench {
     const std::size_t fewer = std::max<std::size_t>(1, all / kFewer);
     const auto bytes = [&](std::size_t n) { return static_cast<double>(n * format_.bytes(shape)); };
     const auto flop = [&](std::size_t n) { return 2.0 * static_cast<double>(n * shape.elements() * tokens); };
-    const std::string name = fmt::format("{}x{} m={}", shape.rows, shape.columns, tokens);
+    const std::string name = fmt::format("{} m={}", shape_name(shape), tokens);
     const std::size_t exact = add_line({name,
                                         [this, shape, tokens, all](std::size_t) {
                                           for (std::size_t i = 0; i < all; ++i)
@@ -241,6 +243,8 @@ class FormatBench {
       bench::Row row{name, line.bytes, line.flop, w.seconds};
       if (!of_less.empty()) row.limit = "the smaller of memory and the L1 cache", row.shares = of_less;
       if (!of_decoded.empty()) row.figures["x decoded rows"] = bench::quantile(of_decoded, 0.5);
+      row.detail = line.small == kNone || w.name.ends_with("decoded rows") ||
+                   !w.name.starts_with(shape_name(kShapes[0]));
       report.add(row);
     }
   }

@@ -25,10 +25,10 @@ import time
 import ledger
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-PROGRAMS = ["kernels", "codec", "disk", "decisions", "replay", "trace", "recover"]
+PROGRAMS = ["kernels", "blocks", "codec", "disk", "decisions", "replay", "trace", "recover"]
 FEATURES = ["avx2", "avx512f", "avx512bw", "avx512_vbmi2", "avx512_bf16", "avx512_vnni", "amx_bf16", "amx_int8", "asimd", "bf16"]
 # Programs that compare what they compute with a known answer in the same run, and fail where it is wrong.
-CHECKED = {"kernels", "codec", "disk", "decisions", "replay", "recover", "run"}
+CHECKED = {"kernels", "blocks", "codec", "disk", "decisions", "replay", "recover", "run"}
 # (vendor's family, first model, last model): the generation of the CPU.
 GENERATIONS = {"Zen 3": [(25, 0x00, 0x0f), (25, 0x20, 0x5f)], "Zen 4": [(25, 0x10, 0x1f), (25, 0x60, 0x7f), (25, 0xa0, 0xaf)],
                "Zen 5": [(26, 0x00, 0x7f)], "Ice Lake": [(6, 0x6a, 0x6a), (6, 0x6c, 0x6c)], "Sapphire Rapids": [(6, 0x8f, 0x8f)],
