@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <csignal>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -283,10 +282,7 @@ void add_pack(Command& app) {
       "  sluice pack Qwen3-30B-A3B-Q4_K_M.gguf -o qwen3.sluice\n"
       "  sluice pack Mixtral-8x7B -o mixtral.sluice --exclude 'consolidated*' --codec lz4\n"
       "  sluice pack DeepSeek-V2-Lite -o lite84.sluice --slices 8/4 --dense int8");
-  command->callback([options] {
-    std::signal(SIGXFSZ, SIG_IGN);  // a file size limit is a failed write, reported in its place
-    pack(*options);
-  });
+  command->callback([options] { pack(*options); });
 }
 
 }  // namespace sluice::app

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <csignal>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -74,10 +73,7 @@ void add_unpack(Command& app) {
                     .json = "Print one JSON object at the end",
                     .quiet = "Print nothing but errors"});
   command->footer("Example:\n  sluice unpack qwen.sluice -o Qwen1.5-MoE-A2.7B");
-  command->callback([options] {
-    std::signal(SIGXFSZ, SIG_IGN);  // a file size limit is a failed write, reported in its place
-    unpack(*options);
-  });
+  command->callback([options] { unpack(*options); });
 }
 
 }  // namespace sluice::app

@@ -32,6 +32,7 @@ void install_signal_handlers() {
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);  // begun work is taken back, as after Ctrl-C
   std::signal(SIGPIPE, SIG_IGN);           // a reader that went away is a failed write, see standard_output.h
+  std::signal(SIGXFSZ, SIG_IGN);           // a file that may not grow is one, too, and reported in its place
 }
 
 bool interrupted() { return interrupts > 0; }

@@ -3,8 +3,8 @@
 
 namespace sluice::app {
 
-// Is called once, before any command runs. Also ignores SIGPIPE: a reader that went away is a failed write
-// (standard_output.h).
+// Is called once, before any command runs. Also ignores SIGPIPE and SIGXFSZ: a reader that went away and a
+// limit of the size of files are failed writes (standard_output.h), behind which a command cleans up.
 void install_signal_handlers();
 
 // True from the first Ctrl-C (SIGINT, or SIGTERM) on, for every caller. A second one ends the program with

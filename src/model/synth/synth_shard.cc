@@ -36,7 +36,7 @@ class ShardFile {
     fd_ = ::open(path.c_str(), kFlags | O_DIRECT, 0666);
     // The first open may have created the file.
     if (fd_ < 0 && errno == EINVAL) fd_ = ::open(path.c_str(), kFlags & ~O_EXCL, 0666);
-    if (fd_ < 0) throw io_error("open", path, errno);
+    if (fd_ < 0) throw io_error("create", path, errno);
   }
   ~ShardFile() { ::close(fd_); }
   ShardFile(const ShardFile&) = delete;

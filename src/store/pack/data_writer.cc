@@ -30,7 +30,7 @@ DataWriter DataWriter::open(const std::string& path, Bytes keep) {
   do {
     file.fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
   } while (file.fd_ < 0 && errno == EINTR);
-  if (file.fd_ < 0) throw io_error("open", path, errno);
+  if (file.fd_ < 0) throw io_error("create", path, errno);
   if (const Bytes size = size_of(file.fd_, path); size < keep) {
     throw Error(ErrorKind::kCorrupt, "the unfinished file is shorter than its journal says")
         .in(path, size)
