@@ -26,7 +26,8 @@ template <class Job>
 struct Pipeline {
   // Reader thread: describes the next job without loading it; false: there is no further job.
   std::function<bool(Job&)> next;
-  std::function<Bytes(const Job&)> memory;  // the most that the job takes, from load to finish
+  // The most that the job takes beside itself, from load to finish.
+  std::function<Bytes(const Job&)> memory;
   // load: reader thread; work: worker threads, several jobs at a time. `failed` tells both that a stage has
   // failed: their results are thrown away from then on, and so are their errors.
   std::function<void(Job&, const StopRequest&failed)> load, work;
@@ -70,7 +71,7 @@ void Pipeline<Job>::run() {
       for (;;) {
         auto slot = std::make_unique<Slot>();
         if (!next(slot->job)) break;
-        slot->bytes = memory(slot->job);
+        slot->bytes = memory(slot->job) + sizeof(Slot);  // jobs may be smaller than what describes them
         {
           std::unique_lock lock(mutex);
           room.wait(lock, [&] { return stop || in_flight == 0 || in_flight + slot->bytes <= memory_limit; });

@@ -31,6 +31,7 @@ namespace sluice::store {
 namespace {
 
 constexpr Bytes kMaxHashLag = kGiB;  // pages that may wait in the page cache for the hasher
+constexpr Bytes kMaxPendingRecords = kMiB;
 
 using Clock = std::chrono::steady_clock;
 
@@ -76,8 +77,21 @@ class Packer {
     journal_ = std::move(start.journal);
     next_unit_ = start.next_unit;
     done_bytes_ = resumed_bytes_ = start.done_bytes;
+    reserve_manifest();
     writer_ = std::make_unique<UnitWriter>(partial_.path(), manifest_, std::move(start.dense),
                                            options_.expert_file_bytes);
+  }
+
+  // Tables that grow by and by are in memory twice while they do. A piece has one run or more.
+  void reserve_manifest() {
+    std::size_t pieces = 0, experts = 0;
+    for (const PackUnit& unit : job_.units) {
+      pieces += unit.pieces.size();
+      experts += unit.is_expert ? 1 : 0;
+    }
+    manifest_.pieces.reserve(pieces);
+    manifest_.chunks.reserve(pieces);
+    manifest_.experts.reserve(experts);
   }
 
   // Checked before the pack begins, so that a pack without enough memory or space leaves nothing behind.
@@ -186,7 +200,9 @@ class Packer {
     journal_->add(writer_->end());
     unit_open_ = false;
     take_hashes();
-    if (writer_->bytes_since_sync() >= options_.journal_bytes || is_time_to_commit()) commit();
+    if (writer_->bytes_since_sync() >= options_.journal_bytes ||
+        journal_->pending_bytes() >= kMaxPendingRecords || is_time_to_commit())
+      commit();
   }
 
   StoredSource& source_of(std::size_t file) { return manifest_.sources[job_.source_of_file[file]]; }
@@ -222,8 +238,11 @@ class Packer {
     }
   }
 
-  PackResult publish() {
-    const Manifest ordered = writer_->in_order();
+  // Writes the manifest, and removes what does not belong to the store: of sidecars those of a run that was
+  // killed. Neither the manifest nor its text, which may both be large, is in memory afterwards.
+  PackResult write_ordered() {
+    const Manifest ordered = writer_->take_in_order();
+    writer_.reset();
     check_manifest(ordered, partial_.file(kManifestName));
     const std::string text = write_manifest(ordered);
     check_interrupted();
@@ -246,10 +265,14 @@ class Packer {
     result.experts = ordered.experts.size();
     result.tensors = ordered.tensors.size();
 
-    writer_.reset();
     check_written(ordered);
     write_file_atomically(partial_.file(kManifestName), text);
-    partial_.remove_others(names);  // of sidecars those of a run that was killed
+    partial_.remove_others(names);
+    return result;
+  }
+
+  PackResult publish() {
+    PackResult result = write_ordered();
     check_interrupted();
     if (options_.add_sidecars) options_.add_sidecars(partial_.path());
     check_interrupted();

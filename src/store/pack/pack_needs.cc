@@ -44,6 +44,29 @@ Bytes waiting_bytes(const PackJob& job) {
   return most;
 }
 
+Bytes tensor_bytes(const std::vector<TensorInfo>& tensors) {
+  Bytes bytes = 0;
+  for (const TensorInfo& tensor : tensors)
+    bytes += sizeof(tensor) + tensor.name.size() + tensor.shape.size() * sizeof(tensor.shape[0]);
+  return bytes;
+}
+
+// The job, the manifest as it is made and once more as it is read for the tokenizer, and its text; of so many
+// slices, of which each may have a run of its piece.
+Bytes table_bytes(const PackJob& job, std::uint64_t slices) {
+  constexpr Bytes kPieceText = 160;  // of a piece with one run, by experience
+  const Bytes tensors = tensor_bytes(job.source.weights.tensors);
+  Bytes pieces = 0, experts = 0;
+  for (const PackUnit& unit : job.units) {
+    pieces += unit.pieces.size();
+    experts += unit.is_expert ? 1 : 0;
+  }
+  const Bytes manifest =
+      tensors + pieces * sizeof(PieceEntry) + slices * sizeof(StoredChunk) + experts * sizeof(ExpertEntry);
+  return job.units.size() * sizeof(PackUnit) + pieces * sizeof(UnitPiece) + 2 * tensors + 2 * manifest +
+         std::max(pieces, slices) * kPieceText;
+}
+
 }  // namespace
 
 Bytes least_space(const PackJob& job, const Manifest& manifest, std::size_t next_unit) {
@@ -61,8 +84,10 @@ Bytes least_space(const PackJob& job, const Manifest& manifest, std::size_t next
 Bytes least_memory(const PackJob& job) {
   PackSlices slices(job.source.weights, job.units, job.coding, 0);
   Bytes most = 0;
-  for (CodedSlice slice; slices.next(slice);) most = std::max(most, slice.memory());
-  return std::max(most, SourceHasher::kMemory + context_bytes(job) + waiting_bytes(job));
+  std::uint64_t count = 0;
+  for (CodedSlice slice; slices.next(slice); ++count) most = std::max(most, slice.memory());
+  return std::max(
+      {most, SourceHasher::kMemory + context_bytes(job) + waiting_bytes(job), table_bytes(job, count)});
 }
 
 unsigned coding_threads(const PackJob& job) {

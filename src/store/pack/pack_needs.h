@@ -16,7 +16,8 @@ namespace sluice::store {
 Bytes least_space(const PackJob& job, const Manifest& manifest, std::size_t next_unit);
 
 // The least PackOptions::memory that holds each slice of the job by itself; as much again holds what a thread
-// codes with, and the scales of the largest unit.
+// codes with and the scales of the largest unit, or the tables of the job and of its manifest, which count
+// where there are very many small matrices.
 Bytes least_memory(const PackJob& job);
 
 // How many threads may code: those that were asked for, or fewer where what they code with would not fit in

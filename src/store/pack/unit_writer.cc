@@ -219,16 +219,17 @@ std::string UnitWriter::end() {
   return record;
 }
 
-Manifest UnitWriter::in_order() const {
-  Manifest ordered = manifest_;
-  ordered.pieces.clear();
-  for (const std::uint32_t piece : dense_) ordered.pieces.push_back(manifest_.pieces[piece]);
+Manifest UnitWriter::take_in_order() {
+  Manifest ordered = std::exchange(manifest_, {});
+  const std::vector<PieceEntry> written = std::exchange(ordered.pieces, {});
+  ordered.pieces.reserve(written.size());
+  for (const std::uint32_t piece : dense_) ordered.pieces.push_back(written[piece]);
   ordered.dense_pieces = static_cast<std::uint32_t>(ordered.pieces.size());
   std::sort(ordered.experts.begin(), ordered.experts.end(), [](const ExpertEntry& a, const ExpertEntry& b) {
     return std::tie(a.layer, a.index) < std::tie(b.layer, b.index);
   });
   for (ExpertEntry& expert : ordered.experts) {
-    const auto from = manifest_.pieces.begin() + expert.first_piece;
+    const auto from = written.begin() + expert.first_piece;
     expert.first_piece = static_cast<std::uint32_t>(ordered.pieces.size());
     ordered.pieces.insert(ordered.pieces.end(), from, from + expert.piece_count);
   }

@@ -49,8 +49,9 @@ class UnitWriter {
 
   void sync();  // puts everything on disk for which end() has returned
   Bytes bytes_since_sync() const { return unsynced_; }
-  // The manifest in the order of the format: dense pieces first, then experts ascending.
-  Manifest in_order() const;
+  // Takes the manifest, which is empty from then on, and gives it the order of the format: dense pieces
+  // first, then experts ascending. Ends the writer's work.
+  Manifest take_in_order();
 
  private:
   void begin(std::uint32_t file, std::span<const Planned> pieces);
