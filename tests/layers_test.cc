@@ -201,7 +201,8 @@ const std::map<std::string, std::vector<Room>> kRooms = {
       {"json", {"text", "vocabulary", "stages"}},
       {"gguf", {"text", "vocabulary", "stages", "bpe", "sentencepiece"}},
       {".", {"text", "vocabulary", "stages", "bpe", "sentencepiece", "json", "gguf"}},
-      {"chat", {".", "text", "template", "gguf"}}}},
+      {"chat", {".", "text", "template", "gguf"}},
+      {"export", {".", "text", "vocabulary", "stages", "bpe", "sentencepiece", "json", "gguf", "chat"}}}},
 };
 
 // The room of a file, from its path below the layer's folder: "pack/journal.h", "checkpoint.h".

@@ -173,6 +173,7 @@ constexpr SettingNames kNames = {{
     {Setting::kDeviceMath, "--device-math", "device_math"},
     {Setting::kDraft, "--draft", "draft"},
     {Setting::kHours, "--hours", "hours"},
+    {Setting::kTokenizer, "--tokenizer", "tokenizer"},
 }};
 
 constexpr bool in_order(const SettingNames& names) {
