@@ -20,6 +20,8 @@
 #include "streams/interrupt.h"
 #include "streams/standard_output.h"
 #include "streams/terminal_columns.h"
+#include "tokenizer/export/gguf_tokenizer_keys.h"
+#include "tokenizer/export/tokenizer_directory.h"
 
 namespace sluice::app {
 namespace {
@@ -27,7 +29,7 @@ namespace synth_command {
 
 struct Options {
   CommonFlags common;
-  std::string config, output, dtype = "bf16", shard_size = "5GB", format;
+  std::string config, output, dtype = "bf16", shard_size = "5GB", format, tokenizer;
   std::uint32_t layers = 0, experts = 0;  // 0: those of the config
   double embedding_scale = 1, embedding_common = 0;
 };
@@ -36,10 +38,17 @@ unsigned threads_of(const Options& options) {
   return options.common.threads != 0 ? static_cast<unsigned>(options.common.threads) : usable_cpus();
 }
 
+tokenizer::TokenId rows_of(const model::SynthPlan& plan) {
+  return static_cast<tokenizer::TokenId>(plan.config.vocab);
+}
+
 void write_gguf(const Options& options, const model::SynthOptions& synth) {
   const model::GgufMix mix(options.format);
   const model::SynthPlan plan = model::plan_synth(options.config, synth);
-  const model::GgufSynthPlan gguf = model::plan_gguf_synth(plan, mix);
+  model::GgufTokenizerKeys tokenizer;
+  if (!options.tokenizer.empty())
+    tokenizer = tokenizer::gguf_tokenizer_keys(options.tokenizer, rows_of(plan));
+  const model::GgufSynthPlan gguf = model::plan_gguf_synth(plan, mix, tokenizer);
   if (options.common.json || !options.common.quiet) check_output();
   ThreadPool threads(threads_of(options));
   {
@@ -92,7 +101,11 @@ void synthesise(const Options& options) {
         .fix("leave the flag out for 0");
   if (!options.format.empty()) return write_gguf(options, synth);
   check_new_directory(options.output);
-  const model::SynthPlan plan = model::plan_synth(options.config, synth);
+  model::SynthPlan plan = model::plan_synth(options.config, synth);
+  if (!options.tokenizer.empty()) {
+    tokenizer::load_tokenizer_for(options.tokenizer, rows_of(plan));
+    plan.tokenizer = tokenizer::read_tokenizer_files(options.tokenizer);
+  }
   if (options.common.json || !options.common.quiet) check_output();
   ThreadPool threads(threads_of(options));
   {
@@ -150,6 +163,9 @@ void add_synth(Command& app) {
       Setting::kFormat, &options->format,
       "Write a GGUF file, with matrices in this type (q8_0, q4_k, mxfp4, ...) or mix of types "
       "(q4_k_m, q5_k_m, mxfp4_moe)");
+  command->add_option(Setting::kTokenizer, &options->tokenizer,
+                      "A directory with a tokenizer, which the model takes with its chat template; "
+                      "default: none, so that prompts are token ids");
   command->add_option(Setting::kShardSize, &options->shard_size, "Most tensor bytes in one file")
       ->show_default();
   options->common.seed = 0;
@@ -163,7 +179,8 @@ void add_synth(Command& app) {
       "Example:\n"
       "  sluice synth qwen1.5-moe/config.json -o qwen-synth --layers 4\n"
       "  sluice run qwen-synth --tokens 1,2,3 -n 16 --ignore-eos --memory 2GiB\n"
-      "  sluice synth qwen3-moe/config.json --format q4_k_m -o qwen.gguf --layers 8");
+      "  sluice synth qwen3-moe/config.json --format q4_k_m -o qwen.gguf --layers 8 --tokenizer qwen3-moe\n"
+      "  sluice run qwen.gguf -p \"Once upon a time\" -n 16 --memory 4GiB");
   command->callback([options] { synthesise(*options); });
 }
 

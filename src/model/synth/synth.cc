@@ -178,6 +178,12 @@ class TemporaryDirectory {
   bool published_ = false;
 };
 
+void make_directory(const std::string& path) {
+  std::error_code error;
+  fs::create_directory(path, error);
+  if (error) throw io_error("mkdir", path, error.value());
+}
+
 // What the files of the plan take on a disk: whole blocks, and one more for the entries of each file and of
 // the directory.
 Bytes disk_bytes(const SynthPlan& plan) {
@@ -185,6 +191,7 @@ Bytes disk_bytes(const SynthPlan& plan) {
   Bytes bytes = plan.bytes + kBlockBytes + blocks(index_json(plan).size()) + blocks(plan.config_json.size());
   for (const SynthShard& shard : plan.shards)
     bytes += blocks(safetensors_head(tensors_of(plan, shard)).size() + shard.bytes) - shard.bytes;
+  for (const tokenizer::TokenizerFile& file : plan.tokenizer) bytes += blocks(file.content.size());
   return bytes;
 }
 
@@ -259,6 +266,10 @@ void write_synth(const SynthPlan& plan, const std::string& directory, ThreadPool
   }
   write_file_atomically(temporary.file("model.safetensors.index.json"), index_json(plan));
   write_file_atomically(temporary.file("config.json"), plan.config_json);
+  for (const tokenizer::TokenizerFile& file : plan.tokenizer) {
+    make_directory(parent_of(temporary.file(file.name)));
+    write_file_atomically(temporary.file(file.name), file.content);
+  }
   temporary.publish();
 }
 

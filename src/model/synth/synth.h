@@ -12,6 +12,7 @@
 #include "base/machine/thread_pool.h"
 #include "model/architecture.h"
 #include "model/synth/synth_values.h"
+#include "tokenizer/export/tokenizer_directory.h"
 
 namespace sluice::model {
 
@@ -35,6 +36,7 @@ struct SynthPlan {
   std::string config_json;         // the file's own text, unless options or the element type change it
   std::vector<SynthSpec> tensors;  // in the order of the files
   std::vector<SynthShard> shards;
+  std::vector<tokenizer::TokenizerFile> tokenizer;  // written beside the others
   std::uint64_t seed = 0;
   double embedding_scale = 1, embedding_common = 0;
   Bytes bytes = 0;  // all tensor data
@@ -44,8 +46,8 @@ struct SynthPlan {
 // the options; (kUsage) for options that contradict the config.
 SynthPlan plan_synth(const std::string& config_path, const SynthOptions& options);
 
-// Writes the plan as a Hugging Face directory: config.json, safetensors shards and their index. The directory
-// appears whole or not at all (a temporary directory beside it is removed on failure). Error(kInvalid) if
+// Writes the plan as a Hugging Face directory: config.json, safetensors shards and their index, the
+// tokenizer. The directory appears whole or not at all (a temporary directory beside it is removed on failure). Error(kInvalid) if
 // `directory` exists, Error(kIo) if the disk has too little room, before anything is written. Memory: 64 MiB
 // besides the plan, for any model size. `go_on(tensor bytes so far)` is called every few MiB on the caller's
 // thread; false ends with Error(kInterrupted).

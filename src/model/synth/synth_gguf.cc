@@ -95,7 +95,7 @@ class TemporaryFile {
 
 }  // namespace
 
-GgufSynthPlan plan_gguf_synth(const SynthPlan& plan, const GgufMix& mix) {
+GgufSynthPlan plan_gguf_synth(const SynthPlan& plan, const GgufMix& mix, const GgufTokenizerKeys& tokenizer) {
   const GgufArchitecture* const architecture = gguf_architecture_of(plan.config);
   if (architecture == nullptr) {
     std::string known;
@@ -121,6 +121,10 @@ GgufSynthPlan plan_gguf_synth(const SynthPlan& plan, const GgufMix& mix) {
   gguf.table = gguf_table(gguf.config);
   gguf.tensors = gguf_tensors(*architecture, gguf.config, gguf.table);
   gguf.file.keys = gguf_keys(*architecture, gguf.config);
+  if (!tokenizer.empty()) {
+    std::erase_if(gguf.file.keys, [](const auto& key) { return key.first == "tokenizer.ggml.model"; });
+    gguf.file.keys.insert(gguf.file.keys.end(), tokenizer.begin(), tokenizer.end());
+  }
   for (const GgufTensorPlan& tensor : gguf.tensors)
     gguf.file.tensors.push_back(
         {tensor.name, tensor.shape, &mix.of(*tensor.specs[0], gguf.config, tensor.shape.back())});

@@ -4,6 +4,8 @@
 
 #include <functional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/bytes.h"
 #include "base/machine/thread_pool.h"
@@ -27,8 +29,12 @@ struct GgufSynthPlan {
   GgufSynthPlan& operator=(GgufSynthPlan&&) = default;
 };
 
+// The keys of a file's tokenizer (tokenizer::gguf_tokenizer_keys()); empty: it has none.
+using GgufTokenizerKeys = std::vector<std::pair<std::string, store::GgufWritten>>;
+
 // Error(kUnsupported) for an architecture that has no GGUF form.
-GgufSynthPlan plan_gguf_synth(const SynthPlan& plan, const GgufMix& mix);
+GgufSynthPlan plan_gguf_synth(const SynthPlan& plan, const GgufMix& mix,
+                              const GgufTokenizerKeys& tokenizer = {});
 
 // Writes the file, which appears whole or not at all. Errors, `go_on` and threads as in write_synth(). Rows
 // are quantised by quantise_row(): their scales are not those that a publisher would have searched for.

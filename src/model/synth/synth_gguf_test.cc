@@ -17,6 +17,9 @@
 #include "device/space.h"
 #include "store/source/directory_checkpoint.h"
 #include "store/source/gguf_checkpoint.h"
+#include "tokenizer/chat/chat_sources.h"
+#include "tokenizer/export/gguf_tokenizer_keys.h"
+#include "tokenizer/store_tokenizer.h"
 
 namespace sluice::model {
 namespace {
@@ -77,6 +80,33 @@ class GgufSynth : public ::testing::Test {
   const sluice::testing::ScratchDirectory scratch_;
   ThreadPool threads_{2};
 };
+
+TEST_F(GgufSynth, HasTheTokenizerThatItIsGiven) {
+  const SynthPlan synth = plan(kQwen);
+  EXPECT_EQ(tokenizer::load_tokenizer_of(*store::open_gguf(write(synth, "f32"))), nullptr);
+  const std::string directory = scratch_.path() + "/tokenizer";
+  std::filesystem::create_directory(directory);
+  std::ofstream(directory + "/chat_template.jinja") << "{{ messages[0].content }}";
+  std::ofstream(directory + "/tokenizer.json")
+      << R"({"model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2, "\u0120": 3}, "merges": ["a b"]},
+             "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false}, "decoder": {"type": "ByteLevel"},
+             "added_tokens": [{"id": 4, "content": "<end>", "special": true}]})";
+  const std::string path = scratch_.path() + "/with.gguf";
+  write_gguf_synth(plan_gguf_synth(synth, GgufMix("f32"), tokenizer::gguf_tokenizer_keys(directory, 300)),
+                   path, threads_, [](Bytes) { return true; });
+  const auto gguf = store::open_gguf(path);
+  EXPECT_EQ(describe_model(*gguf).config.vocab, 300u);
+  const auto tokenizer = tokenizer::load_tokenizer_of(*gguf);
+  ASSERT_NE(tokenizer, nullptr);
+  EXPECT_EQ(tokenizer->encode("ab b<end>a", tokenizer::AddSpecial::kYes),
+            (std::vector<tokenizer::TokenId>{2, 3, 1, 4, 0}));
+  EXPECT_EQ(tokenizer->vocab_size(), 5u);
+  EXPECT_EQ(tokenizer->decode(std::vector<tokenizer::TokenId>{2, 3, 299, 0}, tokenizer::ShowSpecial::kYes),
+            "ab a");
+  const auto chat = tokenizer::read_chat_sources(*gguf);
+  ASSERT_EQ(chat.templates.size(), 1u);
+  EXPECT_EQ(chat.templates[0].text, "{{ messages[0].content }}");
+}
 
 // The same numbers as in a directory, but for what a type loses.
 TEST_F(GgufSynth, HasTheNumbersOfTheDirectory) {

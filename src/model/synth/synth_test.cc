@@ -276,6 +276,17 @@ TEST_F(SynthTest, WritesTheFormatThatTheConfigNames) {
               read_text_file(path("again/" + shard.file), kMiB));
 }
 
+TEST_F(SynthTest, WritesATokenizerBesideTheWeights) {
+  SynthPlan with = plan();
+  with.tokenizer = {{"additional_chat_templates/rag.jinja", "{{ documents }}"}, {"tokenizer.json", "{}"}};
+  write(with, "with");
+  for (const tokenizer::TokenizerFile& file : with.tokenizer)
+    EXPECT_EQ(read_text_file(path("with/" + file.name), kMiB), file.content);
+  write(plan(), "without");
+  EXPECT_EQ(read(path("with")), read(path("without")));
+  EXPECT_FALSE(fs::exists(path("without/tokenizer.json")));
+}
+
 TEST_F(SynthTest, RefusesToOverwrite) {
   fs::create_directory(path("there"));
   EXPECT_THROW(write(plan(), "there"), Error);
