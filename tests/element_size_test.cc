@@ -36,7 +36,7 @@ bool is_code(const std::filesystem::path& path) {
   const std::string stem = path.stem(), name = path.filename();
   if (path.extension() != ".cc" && path.extension() != ".h") return false;
   return !stem.ends_with("_test") && !stem.ends_with("_fuzz") && !stem.ends_with("test_data") &&
-         !stem.ends_with("_fixture") && name != "testing.h";
+         !stem.ends_with("_fixture") && !stem.ends_with("_testing") && name != "testing.h";
 }
 
 TEST(ElementSizes, AreMultipliedOnlyWhereNoStoredMatrixIsMeasured) {
