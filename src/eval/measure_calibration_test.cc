@@ -15,25 +15,20 @@
 #include "base/setting.h"
 #include "engine/engine.h"
 #include "engine/plan/calibration.h"
-#include "engine/plan/engine_plan.h"
 #include "engine/run_report.h"
 #include "engine/watch/statistics.h"
 #include "eval/bundled_fixture.h"
 #include "eval/growing_windows.h"
 #include "experts/layer_decider.h"
 #include "experts/routing/miss_constraint.h"
-#include "model/architecture.h"
 #include "model/golden_models.h"
-#include "model/pack_plan.h"
 #include "store/pack/testing.h"
-#include "store/source/open_checkpoint.h"
 
 namespace sluice::eval {
 namespace {
 
 using engine::Calibration;
 using engine::CalibrationPoint;
-using engine::Engine;
 using engine::EngineOptions;
 using engine::set_contract;
 using engine::Statistics;
@@ -42,13 +37,7 @@ using sluice::testing::error_of;
 using store::testing::TempDirectory;
 using ::testing::HasSubstr;
 using testing::kFable;
-
-struct Opened {
-  explicit Opened(const std::string& path)
-      : checkpoint(store::open_checkpoint(path)), model(model::describe_model(*checkpoint)) {}
-  std::unique_ptr<store::Checkpoint> checkpoint;
-  model::Model model;
-};
+using testing::Opened;
 
 TEST(SteppedWindows, CountWhatIsScored) {
   for (std::size_t window = 3; window < 12; ++window) {
@@ -107,9 +96,7 @@ class Contract : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     scratch_ = std::make_unique<TempDirectory>();
-    store::PackOptions options;
-    options.slices = codec::SliceBits{4, 2};
-    store::pack(kFable, *scratch_ / "m.sluice", model::pack_plan(*store::open_checkpoint(kFable)), options);
+    testing::pack_fable_in_slices(*scratch_ / "m.sluice");
     exact_ = std::make_unique<Opened>(kFable);
     sliced_ = std::make_unique<Opened>(*scratch_ / "m.sluice");
     tokens_ = testing::fable_tokens(*exact_->checkpoint);
@@ -178,31 +165,28 @@ TEST_F(Contract, IsKeptOnAnotherText) {
   const std::span<const tokenizer::TokenId> text = std::span(tokens_).subspan(20000, 1024);
   std::vector<WindowScore> reference;
   {
-    Engine engine(*exact_->checkpoint, exact_->model,
-                  engine::resolve(engine_options(), *exact_->checkpoint, exact_->model), 32);
-    reference = score_windows(engine, text, kWindows, false, go_on);
+    const auto engine = exact_->engine(engine_options());
+    reference = score_windows(*engine, text, kWindows, false, go_on);
   }
   double bytes_before = HUGE_VAL;
   for (const double most : {.02, .05, .2}) {
     EngineOptions options = engine_options();
     set_contract(*calibration_, most, "c.json", options);
-    Engine any(*sliced_->checkpoint, sliced_->model,
-               engine::resolve(options, *sliced_->checkpoint, sliced_->model));
-    options.cache_bytes = any.report().expert_memory_bytes() * sliced_->model.experts.size() / 3;
-    Engine engine(*sliced_->checkpoint, sliced_->model,
-                  engine::resolve(options, *sliced_->checkpoint, sliced_->model), 32);
-    const LossDifference loss = difference(score_windows(engine, text, kWindows, true, go_on), reference);
+    const auto any = sliced_->engine(options, 1);
+    options.cache_bytes = any->report().expert_memory_bytes() * sliced_->model.experts.size() / 3;
+    const auto engine = sliced_->engine(options);
+    const LossDifference loss = difference(score_windows(*engine, text, kWindows, true, go_on), reference);
     const PerplexityLoss measured = of_perplexity(loss);
-    const experts::LossEstimate estimate = engine.report().loss_guard()->estimate();
+    const experts::LossEstimate estimate = engine->report().loss_guard()->estimate();
     std::printf("accepted %.1f %%: measured %.2f %% +- %.2f, estimated %.2f %%, at most %.2f %%\n",
                 100 * most, 100 * measured.share, 100 * measured.error, 100 * std::expm1(estimate.total()),
                 100 * std::expm1(estimate.upper));
     EXPECT_LE(estimate.upper, std::log1p(most) + 1e-9);
     const double calibrated = estimate.upper - estimate.total();  // the limit includes one of these errors
     EXPECT_LE(loss.loss, std::log1p(most) + calibrated + 2 * loss.error);
-    EXPECT_GT(engine.report().constraint()->replaced(), 0u);
+    EXPECT_GT(engine->report().constraint()->replaced(), 0u);
     // The accepted loss is used.
-    const Statistics& statistics = engine.statistics();
+    const Statistics& statistics = engine->statistics();
     const double bytes =
         static_cast<double>(statistics.decode.bytes_read) / static_cast<double>(statistics.decode.tokens);
     EXPECT_LT(bytes, bytes_before);
@@ -215,13 +199,12 @@ TEST_F(Contract, GuardAndStatisticsAgree) {
   EngineOptions options = engine_options();
   set_contract(*calibration_, .05, "c.json", options);
   options.cache_bytes = 2 * kMiB;
-  Engine engine(*sliced_->checkpoint, sliced_->model,
-                engine::resolve(options, *sliced_->checkpoint, sliced_->model), 32);
-  score_windows(engine, std::span(tokens_).subspan(5000, 256), kWindows, true, go_on);
-  const Statistics& statistics = engine.statistics();
-  const experts::LossGuard& guard = *engine.report().loss_guard();
+  const auto engine = sliced_->engine(options);
+  score_windows(*engine, std::span(tokens_).subspan(5000, 256), kWindows, true, go_on);
+  const Statistics& statistics = engine->statistics();
+  const experts::LossGuard& guard = *engine->report().loss_guard();
   const std::uint64_t places = statistics.decode.tokens * sliced_->model.config.sparse_layers();
-  const experts::RoutingChanges& routing = engine.report().decider.decode_changes();
+  const experts::RoutingChanges& routing = engine->report().decider.decode_changes();
   EXPECT_EQ(routing.tokens, places);
   EXPECT_EQ(statistics.low_tokens, places);
   EXPECT_NEAR(guard.mass_lost(), routing.mass_lost / static_cast<double>(places), 1e-12);
@@ -233,9 +216,8 @@ TEST_F(Contract, WhereAllFitsNothingIsChanged) {
   set_contract(*calibration_, .2, "c.json", options);
   high.precision = PrecisionMode::kHigh;
   const auto nll = [&](const EngineOptions& settings) {
-    Engine engine(*sliced_->checkpoint, sliced_->model,
-                  engine::resolve(settings, *sliced_->checkpoint, sliced_->model), 32);
-    return score_windows(engine, std::span(tokens_).first(128), kWindows, true, go_on)[0].nll;
+    const auto engine = sliced_->engine(settings);
+    return score_windows(*engine, std::span(tokens_).first(128), kWindows, true, go_on)[0].nll;
   };
   EXPECT_EQ(nll(options), nll(high));
 }

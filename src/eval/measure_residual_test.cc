@@ -15,12 +15,9 @@
 #include "base/setting.h"
 #include "engine/engine.h"
 #include "engine/forward/predictor.h"
-#include "engine/plan/engine_plan.h"
 #include "engine/session/sequence.h"
 #include "engine/watch/routing_observer.h"
 #include "eval/bundled_fixture.h"
-#include "model/architecture.h"
-#include "store/source/open_checkpoint.h"
 
 namespace sluice::eval {
 namespace {
@@ -53,9 +50,8 @@ class LogitObserver final : public engine::RoutingObserver {
 
 class ResidualTest : public ::testing::Test {
  protected:
-  ResidualTest()
-      : checkpoint_(store::open_checkpoint(testing::kFable)), model_(model::describe_model(*checkpoint_)) {
-    tokens_ = testing::fable_tokens(*checkpoint_, 6000);
+  ResidualTest() {
+    tokens_ = testing::fable_tokens(*opened_.checkpoint, 6000);
     EXPECT_GE(tokens_.size(), kWindow * kWindows);
     tokens_.resize(std::min(tokens_.size(), kWindow * kWindows + 7));
   }
@@ -70,24 +66,23 @@ class ResidualTest : public ::testing::Test {
     return options;
   }
   GateResidual measure(const ResidualOptions& options) const {
-    return measure_residual(*checkpoint_, model_, tokens_, options);
+    return measure_residual(*opened_.checkpoint, opened_.model, tokens_, options);
   }
   void observe(std::shared_ptr<const GateResidual> residual, std::size_t windows,
                engine::RoutingObserver& observer) const {
     engine::EngineOptions settings = options().engine;
     settings.residual = std::move(residual);
     settings.positions = kWindow;
-    engine::Engine engine(*checkpoint_, model_, engine::resolve(settings, *checkpoint_, model_), 1);
-    engine.observe(&observer);
+    const auto engine = opened_.engine(settings, 1);
+    engine->observe(&observer);
     for (std::size_t i = 0; i < windows; ++i) {
-      const auto sequence = engine.new_sequence();
-      engine.prefill(*sequence, std::span(tokens_).subspan(i * kWindow, kWindow),
-                     {[](std::size_t) { return false; }, [](std::size_t, std::span<const float>) {}});
+      const auto sequence = engine->new_sequence();
+      engine->prefill(*sequence, std::span(tokens_).subspan(i * kWindow, kWindow),
+                      {[](std::size_t) { return false; }, [](std::size_t, std::span<const float>) {}});
     }
   }
 
-  std::unique_ptr<store::Checkpoint> checkpoint_;
-  const model::Model model_;
+  const testing::Opened opened_{testing::kFable};
   std::vector<tokenizer::TokenId> tokens_;
 };
 
@@ -100,8 +95,8 @@ TEST_F(ResidualTest, AddsToLogitsTheMeanErrorOfTheRawPrediction) {
   EXPECT_EQ(residual->tokens, kWindows * kWindow);
   LogitObserver text;
   observe(residual, 8, text);
-  const std::size_t n = model_.config.moe.experts;
-  for (std::uint32_t layer = 1; layer < model_.config.sparse_layers(); ++layer) {
+  const std::size_t n = opened_.model.config.moe.experts;
+  for (std::uint32_t layer = 1; layer < opened_.model.config.sparse_layers(); ++layer) {
     const std::vector<float>&found = text.found.at(layer), &raw = text.predicted.at("raw").at(layer),
           &shifted = text.predicted.at("residual").at(layer);
     ASSERT_EQ(found.size(), residual->averaged * n);
@@ -123,7 +118,7 @@ TEST_F(ResidualTest, ZerosPredictAsRaw) {
   LogitObserver text;
   observe(std::make_shared<const GateResidual>(zeros), 2, text);
   EXPECT_EQ(text.predicted.at("residual"), text.predicted.at("raw"));
-  EXPECT_EQ(text.predicted.at("raw").size(), model_.config.sparse_layers() - 1);
+  EXPECT_EQ(text.predicted.at("raw").size(), opened_.model.config.sparse_layers() - 1);
 }
 
 TEST_F(ResidualTest, IsTheSameWithEveryNumberOfThreadsAndBringsInputsNearer) {
@@ -131,7 +126,7 @@ TEST_F(ResidualTest, IsTheSameWithEveryNumberOfThreadsAndBringsInputsNearer) {
   EXPECT_EQ(engine::ResidualTables(one).file(), engine::ResidualTables(two).file());
   // On text that the mean has not seen.
   EXPECT_GT(one.all.cosine_residual.mean, one.all.cosine_raw.mean);
-  const double k = model_.config.moe.top_k, n = static_cast<double>(model_.config.moe.experts);
+  const double k = opened_.model.config.moe.top_k, n = static_cast<double>(opened_.model.config.moe.experts);
   for (const engine::PredictionQuality& layer : one.layers) {
     for (const engine::WindowMean* found : {&layer.raw, &layer.residual, &layer.stream}) {
       EXPECT_GT(found->mean, k / n);  // better than chance

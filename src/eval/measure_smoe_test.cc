@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,18 +14,14 @@
 #include "base/error_of.h"
 #include "base/files/scratch_directory.h"
 #include "engine/engine.h"
-#include "engine/plan/engine_plan.h"
 #include "engine/run_report.h"
 #include "engine/watch/statistics.h"
 #include "eval/bundled_fixture.h"
 #include "experts/layer_decider.h"
-#include "model/architecture.h"
-#include "store/source/open_checkpoint.h"
 
 namespace sluice::eval {
 namespace {
 
-using engine::Engine;
 using engine::EngineOptions;
 using engine::SmoeCalibration;
 using engine::SmoePoint;
@@ -36,14 +31,12 @@ using ::testing::HasSubstr;
 class SmoeLoss : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    checkpoint_ = store::open_checkpoint(testing::kFable);
-    model_ = std::make_unique<model::Model>(model::describe_model(*checkpoint_));
-    tokens_ = testing::fable_tokens(*checkpoint_);
+    opened_.emplace(testing::kFable);
+    tokens_ = testing::fable_tokens(*opened_->checkpoint);
   }
   static void TearDownTestSuite() {
     calibration_.reset();
-    model_.reset();
-    checkpoint_.reset();
+    opened_.reset();
   }
 
   static EngineOptions engine_options() { return testing::options_for(kWindows); }
@@ -58,7 +51,8 @@ class SmoeLoss : public ::testing::Test {
     if (!calibration_) {
       MeasureSmoeOptions options = measure_options();
       options.alphas = {0, .25, .6, 1};
-      calibration_ = measure_smoe(*checkpoint_, *model_, std::span(tokens_).first(kTokens), options);
+      calibration_ =
+          measure_smoe(*opened_->checkpoint, opened_->model, std::span(tokens_).first(kTokens), options);
     }
     return *calibration_;
   }
@@ -66,8 +60,7 @@ class SmoeLoss : public ::testing::Test {
 
   static constexpr SteppedWindows kWindows{128, 32};
   static constexpr std::size_t kTokens = 1024;
-  static inline std::unique_ptr<store::Checkpoint> checkpoint_;
-  static inline std::unique_ptr<model::Model> model_;
+  static inline std::optional<testing::Opened> opened_;
   static inline std::vector<tokenizer::TokenId> tokens_;
   static inline std::optional<SmoeCalibration> calibration_;
 };
@@ -99,12 +92,8 @@ TEST_F(SmoeLoss, GrowsWithAlphaAndBuysBytes) {
 // The tolerance is two standard errors of this measurement and one of the calibration, as for slices.
 TEST_F(SmoeLoss, ContractsAreKeptOnAnotherTextInThreeBudgets) {
   const std::span<const tokenizer::TokenId> text = std::span(tokens_).subspan(20000, kTokens);
-  const auto run = [&](const EngineOptions& options) {
-    return std::make_unique<Engine>(*checkpoint_, *model_, engine::resolve(options, *checkpoint_, *model_),
-                                    32);
-  };
-  const auto exact = run(engine_options());
-  const Bytes all = exact->report().expert_memory_bytes() * model_->experts.size();
+  const auto exact = opened_->engine(engine_options());
+  const Bytes all = exact->report().expert_memory_bytes() * opened_->model.experts.size();
   const std::vector<WindowScore> reference = score_windows(*exact, text, kWindows, true, go_on);
   std::uint64_t replaced = 0;
   for (const double most : {.01, .03}) {
@@ -113,7 +102,7 @@ TEST_F(SmoeLoss, ContractsAreKeptOnAnotherTextInThreeBudgets) {
       options.prefetch = "none";
       options.cache_bytes = all / part;
       set_contract(calibration(), most, options);
-      const auto engine = run(options);
+      const auto engine = opened_->engine(options);
       const LossDifference loss = difference(score_windows(*engine, text, kWindows, true, go_on), reference);
       const PerplexityLoss measured = of_perplexity(loss);
       const experts::LossEstimate estimate = engine->report().loss_guard()->estimate();
@@ -138,8 +127,8 @@ TEST_F(SmoeLoss, WhereAllFitsNothingIsChanged) {
   set_contract(calibration(), .5, limited);
   EXPECT_GT(limited.smoe.alpha, 0);
   const auto nll = [&](const EngineOptions& options) {
-    Engine engine(*checkpoint_, *model_, engine::resolve(options, *checkpoint_, *model_), 32);
-    return score_windows(engine, std::span(tokens_).first(128), kWindows, true, go_on)[0].nll;
+    return score_windows(*opened_->engine(options), std::span(tokens_).first(128), kWindows, true, go_on)[0]
+        .nll;
   };
   EXPECT_EQ(nll(limited), nll(exact));
 }
@@ -151,7 +140,8 @@ TEST_F(SmoeLoss, GoesOnWhereItWasInterrupted) {
   options.alphas = {0, .35};
   options.caches = {.25};
   const auto measure = [&](std::size_t begin) {
-    return to_json(measure_smoe(*checkpoint_, *model_, std::span(tokens_).subspan(begin, kFew), options));
+    return to_json(
+        measure_smoe(*opened_->checkpoint, opened_->model, std::span(tokens_).subspan(begin, kFew), options));
   };
   const Json at_once = measure(0);
   options.state = directory.file("smoe.state");
@@ -174,7 +164,8 @@ TEST_F(SmoeLoss, GoesOnWhereItWasInterrupted) {
 
 TEST_F(SmoeLoss, NeedsTwoWindows) {
   EXPECT_THAT(error_of([&] {
-                measure_smoe(*checkpoint_, *model_, std::span(tokens_).first(140), measure_options());
+                measure_smoe(*opened_->checkpoint, opened_->model, std::span(tokens_).first(140),
+                             measure_options());
               }),
               HasSubstr("at least 2 windows of 128 tokens"));
 }

@@ -5,21 +5,18 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
 #include "base/error_of.h"
 #include "engine/engine.h"
-#include "engine/plan/engine_plan.h"
 #include "engine/run_report.h"
 #include "engine/watch/statistics.h"
 #include "eval/bundled_fixture.h"
 #include "experts/layer_decider.h"
-#include "model/architecture.h"
-#include "model/pack_plan.h"
 #include "store/pack/testing.h"
-#include "store/source/open_checkpoint.h"
 
 namespace sluice::eval {
 namespace {
@@ -42,16 +39,13 @@ class Worlds : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     scratch_ = std::make_unique<TempDirectory>();
-    store::PackOptions options;
-    options.slices = codec::SliceBits{4, 2};
-    store::pack(kFable, *scratch_ / "m.sluice", model::pack_plan(*store::open_checkpoint(kFable)), options);
+    testing::pack_fable_in_slices(*scratch_ / "m.sluice");
   }
   static void TearDownTestSuite() { scratch_.reset(); }
 
   void open(const std::string& path) {
-    checkpoint_ = store::open_checkpoint(path);
-    model_ = std::make_unique<model::Model>(model::describe_model(*checkpoint_));
-    tokens_ = testing::fable_tokens(*checkpoint_, 4096);
+    opened_.emplace(path);
+    tokens_ = testing::fable_tokens(*opened_->checkpoint, 4096);
   }
   void open_sliced() { open(*scratch_ / "m.sluice"); }
 
@@ -61,12 +55,9 @@ class Worlds : public ::testing::Test {
     options.prefetch = "none";
     return options;
   }
-  std::unique_ptr<Engine> engine(const EngineOptions& options) const {
-    return std::make_unique<Engine>(*checkpoint_, *model_, engine::resolve(options, *checkpoint_, *model_),
-                                    8);
-  }
+  std::unique_ptr<Engine> engine(const EngineOptions& options) const { return opened_->engine(options, 8); }
   Bytes all_experts(const Engine& engine) const {
-    return engine.report().expert_memory_bytes() * model_->experts.size();
+    return engine.report().expert_memory_bytes() * opened_->model.experts.size();
   }
 
   // The slow way: an engine for each setting and each window, which decodes token by token.
@@ -76,7 +67,7 @@ class Worlds : public ::testing::Test {
     const auto shared = engine(wide);
     std::vector<WorldPlan> plans;
     for (const Setting& one : settings)
-      plans.push_back({engine::resolve(one.options, *checkpoint_, *model_),
+      plans.push_back({opened_->plan(one.options),
                        static_cast<Bytes>(one.cache * static_cast<double>(all_experts(*shared)))});
     WorldWindows worlds(*shared, plans, kWindows);
     const std::vector<std::uint8_t> all(settings.size(), 1);
@@ -111,13 +102,12 @@ class Worlds : public ::testing::Test {
       }
     }
     EXPECT_GT(mass, 0);
-    EXPECT_EQ(low > 0, checkpoint_->slices().has_value());
+    EXPECT_EQ(low > 0, opened_->checkpoint->slices().has_value());
   }
 
   static constexpr SteppedWindows kWindows{96, 24};  // a block of the prompt is shared in part
   static inline std::unique_ptr<TempDirectory> scratch_;
-  std::unique_ptr<store::Checkpoint> checkpoint_;
-  std::unique_ptr<model::Model> model_;
+  std::optional<testing::Opened> opened_;
   std::vector<tokenizer::TokenId> tokens_;
 };
 
@@ -168,8 +158,7 @@ TEST_F(Worlds, AreComputedWhereTheyAreWanted) {
   low.precision = PrecisionMode::kLow;
   engine::make_room_for_worlds(2, kWindows.window, kWindows.prompt, high);
   const auto shared = engine(high);
-  const std::vector<WorldPlan> plans = {{engine::resolve(high, *checkpoint_, *model_), kMiB},
-                                        {engine::resolve(low, *checkpoint_, *model_), kMiB}};
+  const std::vector<WorldPlan> plans = {{opened_->plan(high), kMiB}, {opened_->plan(low), kMiB}};
   WorldWindows worlds(*shared, plans, kWindows);
   const auto score = [&](std::vector<std::uint8_t> wanted) {
     return worlds.score(tokens_, 0, wanted, [](std::size_t) { return true; });
@@ -188,7 +177,7 @@ TEST_F(Worlds, ArePassedOnAsJson) {
   high.precision = PrecisionMode::kHigh;
   engine::make_room_for_worlds(1, kWindows.window, kWindows.prompt, high);
   const auto shared = engine(high);
-  const std::vector<WorldPlan> plans(2, {engine::resolve(high, *checkpoint_, *model_), kMiB});
+  const std::vector<WorldPlan> plans(2, {opened_->plan(high), kMiB});
   WorldWindows worlds(*shared, plans, kWindows);
   const std::vector<std::uint8_t> first = {1, 0};
   const Json json = to_json(worlds.score(tokens_, 0, first, [](std::size_t) { return true; }));
