@@ -47,10 +47,10 @@ struct SynthPlan {
 SynthPlan plan_synth(const std::string& config_path, const SynthOptions& options);
 
 // Writes the plan as a Hugging Face directory: config.json, safetensors shards and their index, the
-// tokenizer. The directory appears whole or not at all (a temporary directory beside it is removed on failure). Error(kInvalid) if
-// `directory` exists, Error(kIo) if the disk has too little room, before anything is written. Memory: 64 MiB
-// besides the plan, for any model size. `go_on(tensor bytes so far)` is called every few MiB on the caller's
-// thread; false ends with Error(kInterrupted).
+// tokenizer. The directory appears whole or not at all (a temporary directory beside it is removed on
+// failure). Error(kInvalid) if `directory` exists, Error(kIo) if the disk has too little room, before
+// anything is written. Memory: 64 MiB besides the plan, for any model size. `go_on(tensor bytes so far)` is
+// called every few MiB on the caller's thread; false ends with Error(kInterrupted).
 //
 // The same plan gives the same bytes with any number of threads, and a tensor depends only on its name, its
 // shape and the seed. Weights are Gaussian; each row has standard deviation 0.02 * lognormal(0.25), and 0.2 %

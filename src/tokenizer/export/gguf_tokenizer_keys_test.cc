@@ -17,6 +17,7 @@
 #include "tokenizer/gguf_tokenizer.h"
 #include "tokenizer/sentencepiece/sentencepiece_model.h"
 #include "tokenizer/test_files.h"
+#include "tokenizer/tokenizer_json.h"
 
 namespace sluice::tokenizer {
 namespace {
@@ -167,7 +168,8 @@ TEST(GgufTokenizerKeys, SayWhatIsAddedAroundAText) {
   const auto end = json["added_tokens"][0]["id"];
   json["post_processor"] = parse_json(
       R"({"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "B", "type_id": 0}},
-      {"Sequence": {"id": "A", "type_id": 0}}], "special_tokens": {"B": {"id": "B", "ids": [0], "tokens": ["B"]}}})",
+      {"Sequence": {"id": "A", "type_id": 0}}],
+      "special_tokens": {"B": {"id": "B", "ids": [0], "tokens": ["B"]}}})",
       "post_processor");
   json["post_processor"]["special_tokens"]["B"]["ids"][0] = end;
   const TemporaryDirectory directory;
@@ -224,29 +226,64 @@ TEST(GgufTokenizerKeys, ATokenizerModelIsTakenBesideATokenizerJsonOfItsPieces) {
               HasSubstr("another vocabulary than the tokenizer.json beside it"));
 }
 
-// DeepSeek-V2 cuts digits one by one, which its name in files does not. Without rules for numbers that is the
-// same.
-TEST(GgufTokenizerKeys, NumbersThatAreCutOneByOneMustNotBeJoined) {
-  const std::string file = "tests/data/tokenizers/synthetic/deepseek.json";
-  const Json deepseek = parse_json(read_text_file(test::source_path(file), kMiB), file);
-  const auto keys_with = [&](const char* left, const char* right) {
-    Json json = deepseek;
-    Json& merges = json["model"]["merges"];
-    merges = Json::array();  // those of the file join the bytes of other numbers
-    const auto tokens = json["model"]["vocab"].size();
-    json["model"]["vocab"][std::string(left) + right] = tokens;
-    merges.push_back(Json::array({left, right}));
+// DeepSeek-V2 cuts digits one by one, which its name in files does not. That is the same where no rule joins
+// numbers.
+class NumbersOneByOne : public ::testing::Test {
+ protected:
+  using Rules = std::vector<std::pair<std::string, std::string>>;
+
+  NumbersOneByOne() : deepseek_(parse_json(read_text_file(test::source_path(kFile), kMiB), kFile)) {}
+  // The tokenizer with these rules instead of its own, whose parts are tokens of it.
+  Json with(const Rules& rules) const {
+    Json json = deepseek_;
     json["added_tokens"] = Json::array();
+    json["model"]["merges"] = Json::array();
+    for (const auto& [left, right] : rules) {
+      Json& vocabulary = json["model"]["vocab"];
+      const auto next = vocabulary.size();
+      if (!vocabulary.contains(left + right)) vocabulary[left + right] = next;
+      json["model"]["merges"].push_back(Json::array({left, right}));
+    }
+    return json;
+  }
+  static Written keys_of(const Json& json) {
     const TemporaryDirectory directory;
     directory.write("tokenizer.json", json.dump());
-    gguf_tokenizer_keys(directory.path(), static_cast<TokenId>(tokens + 1));
-  };
-  // Characters stand for bytes: BD ends U+00BD, which C2 begins; E4 begins no number.
-  for (const auto& [left, right] : {std::pair{"\xC2\xBD", "\xC3\x82"}, {"1", "2"}})
-    EXPECT_THAT(refusal([&, l = left, r = right] { keys_with(l, r); }, ErrorKind::kUnsupported),
+    return gguf_tokenizer_keys(directory.path(), 1100);
+  }
+  static std::vector<TokenId> ids_of(Json json, bool one_by_one, const std::string& text) {
+    json["pre_tokenizer"]["pretokenizers"][5]["individual_digits"] = one_by_one;
+    return load_tokenizer_json(json.dump(), "tokenizer.json")->encode(text, AddSpecial::kNo);
+  }
+  void expect_refusal(const Json& json, const std::string& number) const {
+    EXPECT_NE(ids_of(json, true, number), ids_of(json, false, number)) << number;
+    EXPECT_THAT(refusal([&] { keys_of(json); }, ErrorKind::kUnsupported),
                 HasSubstr("how the tokenizer cuts text"));
-  for (const auto& [left, right] : {std::pair{"+", "1"}, {"\xC2\xBD", "\xC3\xA4"}})
-    EXPECT_NO_THROW(keys_with(left, right)) << left << right;
+  }
+  void expect_name(const Json& json, const std::string& number) const {
+    EXPECT_EQ(ids_of(json, true, number), ids_of(json, false, number)) << number;
+    EXPECT_EQ(value_of<std::string>(keys_of(json), "tokenizer.ggml.pre"), "deepseek-llm");
+  }
+
+  static inline const std::string kFile = "tests/data/tokenizers/synthetic/deepseek.json";
+  const Json deepseek_;
+};
+
+// Characters stand for bytes: U+00C2 and U+00BD are the bytes of the number U+00BD; byte E4 begins no number.
+TEST_F(NumbersOneByOne, HaveTheNameOfNumbersTogetherWhereNoRuleJoinsThem) {
+  const std::string first = "\xC3\x82", last = "\xC2\xBD", two_halves = "\xC2\xBD\xC2\xBD";
+  expect_name(with({}), "12" + two_halves);
+  expect_name(with({{"+", "1"}, {last, "\xC3\xA4"}}), "+112" + two_halves);
+  Rules whole_first;  // all numbers that byte C2 begins
+  for (const char* const end : {"\xC2\xB2", "\xC2\xB3", "\xC2\xB9", "\xC2\xBC", "\xC2\xBD", "\xC2\xBE"})
+    whole_first.emplace_back(first, end);
+  whole_first.emplace_back(last, first);
+  expect_name(with(whole_first), two_halves);
+  expect_refusal(with({{last, first}, {first, last}}), two_halves);
+  expect_refusal(with({{"1", "2"}}), "12");
+  expect_refusal(with({{"+", "1"}, {"+1", "2"}, {"3", "4"}}), "34");
+  expect_name(with({{"+", "1"}, {"+1", "2"}}), "+12");
+  expect_refusal(deepseek_, "\xE0\xBB\x95\xE0\xBB\x95");  // a Lao digit, twice
 }
 
 struct Unsayable {
@@ -348,6 +385,7 @@ TEST(GgufTokenizerKeys, OtherKindsAreRefused) {
   for (const auto& [golden, says] : {std::pair{"unigram", "what this tokenizer merges"},
                                      {"metaspace", "what this tokenizer merges"},
                                      {"deepseek", "how the tokenizer cuts text"},
+                                     {"olmoe", "found NFC, ignore_merges false"},
                                      {"llama_spm", "what this tokenizer merges"},
                                      {"sp_collapse", "what the tokenizer does with blanks"}}) {
     const TemporaryDirectory directory;

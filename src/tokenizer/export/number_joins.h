@@ -5,8 +5,9 @@
 
 namespace sluice::tokenizer {
 
-// Whether some rule makes a token that lies across two characters of \p{N}, or across parts of them. Without
-// such a rule it makes no difference whether numbers are cut one by one or stay together.
+// Whether two characters of \p{N} have other ids together than one by one. If no two have, no longer number
+// has: until some rule joins parts of two characters, each character is joined as if it stood alone, so the
+// first such rule is also applied to those two by themselves.
 bool joins_numbers(const TokenizerContents& contents);
 
 }  // namespace sluice::tokenizer
