@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <numeric>
 #include <random>
 #include <sstream>
@@ -25,12 +24,7 @@ namespace sluice {
 namespace {
 
 using namespace experts;
-
-void require(bool holds, const char* what) {
-  if (holds) return;
-  fmt::print(stderr, "wrong answer: {}\n", what);
-  std::exit(1);
-}
+using bench::require;
 
 // In µs. Both have DeepSeek-V2-Lite's experts on one machine: as SPEC §3.3 has it, and fitted to DALI's table
 // 4 (SPEC §10, G7), which does not tell the device's compute time.

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <numeric>
 #include <random>
 #include <set>
@@ -19,13 +18,8 @@ namespace sluice {
 namespace {
 
 using namespace experts;
+using bench::require;
 using bench::Workload;
-
-void require(bool holds, const char* what) {
-  if (holds) return;
-  fmt::print(stderr, "wrong answer: {}\n", what);
-  std::exit(1);
-}
 
 // Three tensors per expert, in random states: the needs of one layer for one token.
 std::vector<Task> random_tasks(std::size_t count, std::uint64_t seed) {

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <initializer_list>
@@ -26,6 +27,13 @@ struct Workload {
   std::function<void(std::size_t round)> run;
   std::vector<double> seconds = {};  // one per round
 };
+
+// Ends the program unless the answer that is measured is right.
+inline void require(bool holds, const char* what) {
+  if (holds) return;
+  fmt::print(stderr, "wrong answer: {}\n", what);
+  std::exit(1);
+}
 
 // Runs the rounds after one round that is not counted.
 inline void measure(std::vector<Workload>& workloads, std::size_t rounds) {

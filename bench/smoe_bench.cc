@@ -6,8 +6,6 @@
 // repetition decides alike, and that something was decided.
 #include <fmt/format.h>
 
-#include <cstdlib>
-
 #include "base/error.h"
 #include "experts/device_presets.h"
 #include "measure.h"
@@ -19,12 +17,7 @@ namespace sluice {
 namespace {
 
 using namespace reproduce;
-
-void require(bool holds, const char* what) {
-  if (holds) return;
-  fmt::print(stderr, "wrong answer: {}\n", what);
-  std::exit(1);
-}
+using bench::require;
 
 // Decode steps alone: prompts are one step of many tokens.
 lab::RoutedSteps decode_steps(const SmoeSetting& setting, std::uint32_t batch, std::uint32_t tokens) {

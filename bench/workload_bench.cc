@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <numeric>
 #include <random>
 #include <set>
@@ -21,14 +20,9 @@ namespace sluice {
 namespace {
 
 using namespace experts;
+using bench::require;
 using Counts = std::vector<std::uint32_t>;
 using Flags = std::vector<std::uint8_t>;
-
-void require(bool holds, const char* what) {
-  if (holds) return;
-  fmt::print(stderr, "wrong answer: {}\n", what);
-  std::exit(1);
-}
 
 // Least recently used, event by event, over a set that starts full: hits are fixed before misses are loaded,
 // a victim is never of the event, and the surplus of an event larger than the cache is not kept.

@@ -26,13 +26,6 @@ using sluice::program::run_json;
 
 const std::string kDevice = " --device emulated:link=inf,compute=inf,latency=0us";
 
-const std::vector<std::string> kTexts = {
-    "The sea was calm, and the old man",
-    "A fox went out",
-    "It was the best house in the village, with a red roof",
-    "Once upon a time",
-};
-
 class DeviceDecisions : public PackedModelTest {
  protected:
   // A profile of the model in which both units have work: computing on the host takes 2 ms and 1 ms a token,
@@ -57,14 +50,6 @@ class DeviceDecisions : public PackedModelTest {
     return name;
   }
 
-  // A store in slices of the bundled model.
-  static std::string sliced() {
-    const std::string path = file("sliced.sluice");
-    if (fs::exists(path)) return path;
-    EXPECT_EQ(run("pack " + kModel + " -o " + path + " --slices 8/4 --quiet").code, 0);
-    return path;
-  }
-
   struct Case {
     std::string model, policies;  // of the device, as both commands take them
     std::string host = " --memory " + memory(40);
@@ -80,12 +65,9 @@ class DeviceDecisions : public PackedModelTest {
     SCOPED_TRACE(one.model + one.policies + one.host + " B " + std::to_string(one.batch) + " seed " +
                  std::to_string(one.seed));
     for (const char* name : {"a.trace", "ran", "replayed"}) fs::remove(file(name));
-    std::string prompts;
-    for (std::size_t i = 0; i < one.batch; ++i)
-      prompts += " -p '" + kTexts[(i + static_cast<std::size_t>(one.seed)) % kTexts.size()] + "'";
-    request_ = one.model + prompts + " -n 12 --temp 0.9 --ignore-eos --seed " + std::to_string(one.seed) +
-               kDevice + one.policies + one.host + one.keep + one.precision + one.slices + " --profile " +
-               profile_of(one.model, one.keep + one.precision);
+    request_ = one.model + prompts(one.batch, one.seed) + " -n 12 --temp 0.9 --ignore-eos --seed " +
+               std::to_string(one.seed) + kDevice + one.policies + one.host + one.keep + one.precision +
+               one.slices + " --profile " + profile_of(one.model, one.keep + one.precision);
     const Json ran =
         run_json("trace " + request_ + one.trace + " -o " + file("a.trace") + " --decisions " + file("ran"));
     const Json& setting = ran.at("run");

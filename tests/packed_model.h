@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <optional>
 #include <string>
 
@@ -39,6 +41,22 @@ class PackedModelTest : public ::testing::Test {
                                  std::filesystem::copy_options::skip_existing);
     EXPECT_EQ(run("pack " + made + " -o " + path + " --quiet").code, 0);
     return path;
+  }
+  // A store of the bundled model in slices.
+  static std::string sliced() {
+    const std::string path = file("sliced.sluice");
+    if (std::filesystem::exists(path)) return path;
+    EXPECT_EQ(run("pack " + kModel + " -o " + path + " --slices 8/4 --quiet").code, 0);
+    return path;
+  }
+  // Flags of so many prompts, which begin with another one for each seed.
+  static std::string prompts(std::size_t count, int seed) {
+    const char* const all[] = {"The sea was calm, and the old man", "A fox went out",
+                               "It was the best house in the village, with a red roof", "Once upon a time"};
+    std::string flags;
+    for (std::size_t i = 0; i < count; ++i)
+      flags += " -p '" + std::string(all[(i + static_cast<std::size_t>(seed)) % std::size(all)]) + "'";
+    return flags;
   }
   static std::string directory() { return directory_->path(); }
   static std::string file(const std::string& name) { return directory_->file(name); }

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
-#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,16 +19,7 @@ using sluice::program::PackedModelTest;
 using sluice::program::run;
 using sluice::program::run_json;
 
-class PlanTest : public PackedModelTest {
- protected:
-  static std::string sliced() {
-    const std::string path = file("sliced.sluice");
-    if (!std::filesystem::exists(path)) {
-      EXPECT_EQ(run("pack " + kModel + " -q --slices 8/4 -o " + path).code, 0);
-    }
-    return path;
-  }
-};
+class PlanTest : public PackedModelTest {};
 
 // A run's answer and its prompt take some KiB, which a plan does not have.
 constexpr double kAnswer = 64 * 1024;

@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <cstdint>
-#include <filesystem>
 #include <fstream>
 #include <map>
 #include <regex>
@@ -25,16 +24,7 @@ using sluice::program::PackedModelTest;
 using sluice::program::run;
 using sluice::program::run_json;
 
-class RunDevice : public PackedModelTest {
- protected:
-  static std::string sliced() {
-    const std::string path = file("slices.sluice");
-    if (!std::filesystem::exists(path)) {
-      EXPECT_EQ(run("pack " + kModel + " -o " + path + " --slices 8/4 --quiet").code, 0);
-    }
-    return path;
-  }
-};
+class RunDevice : public PackedModelTest {};
 
 const std::string kUnpaced = " --device emulated:link=inf,compute=inf,latency=0us";
 

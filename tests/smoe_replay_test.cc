@@ -22,23 +22,8 @@ using sluice::program::PackedModelTest;
 using sluice::program::run;
 using sluice::program::run_json;
 
-const std::vector<std::string> kTexts = {
-    "The sea was calm, and the old man",
-    "A fox went out",
-    "It was the best house in the village, with a red roof",
-    "Once upon a time",
-};
-
 class SmoeReplay : public PackedModelTest {
  protected:
-  static std::string slices() {
-    const std::string path = file("slices.sluice");
-    if (!fs::exists(path)) {
-      EXPECT_EQ(run("pack " + kModel + " -o " + path + " --slices 8/4 --quiet").code, 0);
-    }
-    return path;
-  }
-
   struct Case {
     std::string model, rules;  // of the router, and of slices, as both commands take them
     std::string cache = "lru", scope = "global", keep = "full";
@@ -51,13 +36,10 @@ class SmoeReplay : public PackedModelTest {
     SCOPED_TRACE(one.model + one.rules + " " + one.cache + " " + one.scope + one.memory_flags + " B " +
                  std::to_string(one.batch) + " seed " + std::to_string(one.seed));
     for (const char* name : {"a.trace", "ran", "replayed"}) fs::remove(file(name));
-    std::string prompts;
-    for (std::size_t i = 0; i < one.batch; ++i)
-      prompts += " -p '" + kTexts[(i + static_cast<std::size_t>(one.seed)) % kTexts.size()] + "'";
     const std::string seed = " --seed " + std::to_string(one.seed), keep = " --keep " + one.keep;
-    request_ = one.model + prompts + " -n 12 --temp 0.9 --ignore-eos" + seed + " --router smoe" + one.rules +
-               " --cache " + one.cache + " --cache-scope " + one.scope + one.memory_flags +
-               (one.keep == "full" ? "" : keep);
+    request_ = one.model + prompts(one.batch, one.seed) + " -n 12 --temp 0.9 --ignore-eos" + seed +
+               " --router smoe" + one.rules + " --cache " + one.cache + " --cache-scope " + one.scope +
+               one.memory_flags + (one.keep == "full" ? "" : keep);
     const Json ran = run_json("trace " + request_ + " -o " + file("a.trace") + " --decisions " + file("ran"));
     std::string pools;
     if (ran.at("run").contains("pools"))
@@ -132,7 +114,7 @@ TEST_F(SmoeReplay, WithEveryKindOfStore) {
                  .memory_flags = " --memory " + memory(34),
                  .batch = batch});
     for (const std::string precision : {"dbsc", "high", "low"})
-      expect_same({.model = slices(),
+      expect_same({.model = sliced(),
                    .rules = " --alpha 0.5 --precision " + precision,
                    .cache = "slice-lru",
                    .keep = "full",
