@@ -56,8 +56,7 @@ std::vector<std::string> compared(const std::string& text) {
 bool is_code(const std::filesystem::path& path) {
   const std::string stem = path.stem();
   if (path.extension() != ".cc" && path.extension() != ".h") return false;
-  return !stem.ends_with("_test") && !stem.ends_with("_fuzz") && !stem.ends_with("_fixture") &&
-         !stem.ends_with("_testing");
+  return !stem.ends_with("_test") && !stem.ends_with("_fuzz") && !stem.ends_with("_fixture");
 }
 
 TEST(PoliciesToldApart, TheSearchFindsComparisons) {

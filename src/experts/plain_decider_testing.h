@@ -177,7 +177,7 @@ class PlainDecider {
   const RoutingChanges& lost() const { return lost_; }
 
  private:
-  bool reads_ahead() const { return p_.prefetch->name() != "none"; }
+  bool reads_ahead() const { return p_.prefetch->prefetches(); }
 
   void widen(const EventOutcome& outcome, std::uint32_t layer, DecidedEvent& decided) {
     EventOutcome all = outcome;
