@@ -51,11 +51,18 @@ Bytes dense_bytes(const BudgetParts& parts, DenseView dense) {
          Embedding::resident_bytes(parts.checkpoint, parts.model, parts.dense_there);
 }
 
-// The growth of the heap: tokenizer, tensor tables. Observers' memory besides.
-Bytes table_bytes(const EnginePlan& plan) {
+// What a cache that learns remembers of all layers.
+Bytes learned_bytes(const PolicyPlan& policies, const model::ModelConfig& config) {
+  if (policies.cache->bytes_of_layer == nullptr) return 0;
+  return round_up(config.sparse_layers() * policies.cache->bytes_of_layer(config.moe.experts), kBlockBytes);
+}
+
+// The growth of the heap: tokenizer, tensor tables. The memory of observers and caches besides.
+Bytes table_bytes(const EnginePlan& plan, const model::ModelConfig& config) {
   trim_heap();
   const Bytes heap = heap_in_use(), at_start = process_baseline().heap;
-  return (heap > at_start ? round_up(heap - at_start, kBlockBytes) : 0) + plan.recording;
+  return (heap > at_start ? round_up(heap - at_start, kBlockBytes) : 0) + plan.recording +
+         learned_bytes(plan.policies, config);
 }
 
 // What the threads that decode keep for that.
@@ -85,7 +92,7 @@ MemoryPlan memory_plan(const BudgetParts& parts, Bytes budget, DenseView dense) 
   const EnginePlan& plan = parts.plan;
   const model::ModelConfig& config = parts.model.config;
   MemoryNeeds needs;
-  needs.tables = table_bytes(plan);
+  needs.tables = table_bytes(plan, config);
   needs.dense = dense_bytes(parts, dense);
   needs.load_staging =
       DenseWeights::load_staging_bytes(parts.checkpoint, parts.model, dense, parts.dense_there);

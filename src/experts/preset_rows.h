@@ -11,7 +11,8 @@ inline constexpr std::string_view kZipMoeBaselines = "ZipMoE (arXiv 2601.21198) 
 
 // ZipMoE and its baselines: each baseline differs from `zipmoe` in what it is there to show.
 constexpr Preset zip_preset(std::string_view name, Named<CachePolicy> cache,
-                            PoolSharing sharing = PoolSharing::kNone) {
+                            PoolSharing sharing = PoolSharing::kNone,
+                            std::string_view source = kZipMoeBaselines) {
   return {.name = name,
           .router = "exact",
           .cache = cache,
@@ -19,19 +20,21 @@ constexpr Preset zip_preset(std::string_view name, Named<CachePolicy> cache,
           .scheduler = "zip-affinity",
           .placement = "cpu",
           .sharing = sharing,
-          .source = kZipMoeBaselines};
+          .source = source};
 }
 
 inline constexpr Preset kPresets[] = {
     {.name = "auto",
      .router = "exact",
-     .cache = "lru",
+     .cache = "reuse",
      .prefetch = "none",
      .scheduler = "serial",
      .placement = "cpu",
-     .source = "whole experts, of which the least recently used leaves",
+     .source = "whole experts, of which the one that is least likely to be used soon leaves",
      .usual = true},
     zip_preset("zipmoe", "zip-pools", PoolSharing::kPlanned),
+    zip_preset("zipmoe-plus", "zip-reuse", PoolSharing::kPlanned,
+               "ours: zipmoe with the ranks of the cache `reuse`"),
     zip_preset("z-C+P", "zip-pools", PoolSharing::kPlanned),
     zip_preset("z-C", "zip-pools", PoolSharing::kEqual),
     zip_preset("z-basic-fifo", "fifo"),

@@ -8,6 +8,7 @@
 #include <span>
 #include <string_view>
 
+#include "base/bytes.h"
 #include "base/setting.h"
 
 namespace sluice::experts {
@@ -51,6 +52,8 @@ struct CachePolicy {
   bool windowed = false, swaps = false;
   bool learns_idle = false;  // on a device: WorkloadConfig::admit acts on it
   CacheScores scores = CacheScores::kNone;
+  // What it remembers of one layer with so many experts, at most; null: a few numbers an expert.
+  Bytes (*bytes_of_layer)(std::size_t experts) = nullptr;
 };
 
 // By which rules of RouterConfig a router changes the selection.

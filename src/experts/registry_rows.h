@@ -110,7 +110,14 @@ inline constexpr CachePolicy kCaches[] = {
     {.name = "reuse",
      .make = make_reuse_cache,
      .source = "ours; docs/cache-tournament.md",
-     .judges_events = true},
+     .judges_events = true,
+     .bytes_of_layer = reuse_bytes_of_layer},
+    {.name = "zip-reuse",
+     .make = make_zip_reuse_cache,
+     .source = "ours: ZipMoE's pools, ranked as `reuse` does; docs/cache-tournament.md",
+     .judges_events = true,
+     .pooled = true,
+     .bytes_of_layer = reuse_bytes_of_layer},
 };
 
 inline constexpr RouterPolicy kRouters[] = {

@@ -171,7 +171,7 @@ void choose_pools(const EngineFlags& flags, bool sliced, engine::EngineOptions& 
   const bool chosen = settings.preset.is_chosen() || !settings.cache.empty();
   const bool words = flags.keep != "packed" && flags.device_keep != "packed";
   if (chosen || sliced || !words) return;
-  settings.preset = "zipmoe";
+  settings.preset = "zipmoe-plus";
   if (settings.prefetch.empty()) settings.prefetch = "stream";  // as `run` does
 }
 

@@ -147,6 +147,14 @@ PolicyPlan without_loss(PolicyPlan policies, const EngineOptions& options) {
   return policies;
 }
 
+// What is always there need not be foretold.
+PolicyPlan without_learning(PolicyPlan policies) {
+  constexpr experts::Named<experts::CachePolicy> kPools = "zip-pools", kWhole = "lru";
+  policies.cache = policies.cache->pooled ? kPools.row() : kWhole.row();
+  policies.learns_unasked = false;
+  return policies;
+}
+
 EnginePlan resolve_settled(const EngineOptions& asked, const ModelFacts& facts) {
   const SlotChoice slots = choose_slots(asked, facts);
   EngineOptions options = asked;
@@ -163,6 +171,8 @@ EnginePlan resolve_settled(const EngineOptions& asked, const ModelFacts& facts) 
   check_precision(plan.policies.precision.mode, facts);
   plan.activations = activations_of(options, facts);
   if (options.contract) plan.where_all_fits = without_loss(plan.policies, options);
+  if (!plan.where_all_fits && plan.policies.learns_unasked)
+    plan.where_all_fits = without_learning(plan.policies);
   complete(plan.policies, *options.keep, facts);
   if (plan.where_all_fits) complete(*plan.where_all_fits, *options.keep, facts);
   if (options.chunk == 0)

@@ -116,8 +116,8 @@ struct EnginePlan {
   // Where nobody asked for the device: the plan to follow if it turns out that it cannot be used. Else null.
   std::shared_ptr<const EnginePlan> without_device;
   PolicyPlan policies;
-  // Under a contract: the policies that lose nothing but what rounding loses, for a budget in which all
-  // experts fit. Empty without a contract.
+  // For a budget in which all experts fit. Under a contract: the policies that lose nothing but what rounding
+  // loses; else, where the usual cache would learn what to keep: with one that does not. Empty without both.
   std::optional<PolicyPlan> where_all_fits;
 };
 

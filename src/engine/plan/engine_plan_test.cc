@@ -41,7 +41,7 @@ TEST(EnginePlan, FillsBlankOptionsByHowTheModelIsStored) {
   const EnginePlan whole = resolve({}, kWhole);
   EXPECT_EQ(whole.policies.preset->name, "auto");
   EXPECT_EQ(whole.policies.router->name, "exact");
-  EXPECT_EQ(whole.policies.cache->name, "lru");
+  EXPECT_EQ(whole.policies.cache->name, "reuse");
   EXPECT_EQ(whole.policies.scheduler->name, "serial");
   EXPECT_EQ(whole.policies.prefetch->name, "stream");
   EXPECT_EQ(whole.policies.placement->name, "cpu");
@@ -50,18 +50,38 @@ TEST(EnginePlan, FillsBlankOptionsByHowTheModelIsStored) {
   EXPECT_EQ(whole.cache_dtype, DType::kBF16);
   EXPECT_EQ(whole.activations, std::nullopt);
   EXPECT_EQ(whole.encoder_positions, 0u);
-  EXPECT_FALSE(whole.where_all_fits);
-
   const EnginePlan split = resolve({}, kSplit);
-  EXPECT_EQ(split.policies.preset->name, "zipmoe");
-  EXPECT_EQ(split.policies.cache->name, "zip-pools");
+  EXPECT_EQ(split.policies.preset->name, "zipmoe-plus");
+  EXPECT_EQ(split.policies.cache->name, "zip-reuse");
   EXPECT_EQ(split.policies.scheduler->name, "zip-affinity");
   EXPECT_EQ(split.policies.prefetch->name, "stream");  // the user chose no preset
 
   const EnginePlan packed = resolve(with([](EngineOptions& o) { o.keep = Keep::kPacked; }), kSplit);
   EXPECT_EQ(packed.policies.preset->name, "auto");
-  EXPECT_EQ(packed.policies.cache->name, "lru");
+  EXPECT_EQ(packed.policies.cache->name, "reuse");
   EXPECT_EQ(packed.policies.kept, Part::kSm | Part::kExp);
+}
+
+// What never leaves need not be foretold; and whoever names a cache or a preset gets it at every budget.
+TEST(EnginePlan, LearnsWhatToKeepOnlyWhereSomethingLeaves) {
+  const auto where_all_fits = [](const std::function<void(EngineOptions&)>& change, const ModelFacts& facts) {
+    const EnginePlan plan = resolve(with(change), facts);
+    return plan.where_all_fits ? std::string(plan.where_all_fits->cache->name) : "the same";
+  };
+  EXPECT_EQ(where_all_fits([](EngineOptions&) {}, kWhole), "lru");
+  EXPECT_EQ(where_all_fits([](EngineOptions&) {}, kSplit), "zip-pools");
+  EXPECT_EQ(where_all_fits([](EngineOptions& o) { o.cache = "reuse"; }, kWhole), "the same");
+  EXPECT_EQ(where_all_fits([](EngineOptions& o) { o.preset = "zipmoe-plus"; }, kSplit), "the same");
+  EXPECT_EQ(where_all_fits([](EngineOptions& o) { o.precision = PrecisionMode::kHigh; }, kSliced),
+            "the same");
+}
+
+// Beside a device whole experts are in a cache that takes back what leaves it.
+TEST(EnginePlan, TheHostsCacheBesideADeviceAdopts) {
+  const EnginePlan beside = resolve(with([](EngineOptions& o) { o.device = "emulated"; }), kWhole);
+  EXPECT_EQ(beside.policies.cache->name, "lru");
+  EXPECT_TRUE(beside.policies.cache->adopts);
+  EXPECT_FALSE(beside.where_all_fits);
 }
 
 TEST(EnginePlan, ReadsAheadOnlyWhereTheUserChoseNothing) {
@@ -230,7 +250,7 @@ TEST(EnginePlan, SlotsOfADeviceArePackedWhereTheHostsExpertsAre) {
   const EnginePlan blank = planned([](EngineOptions&) {}, packable);
   EXPECT_FALSE(packed(blank));
   EXPECT_FALSE(blank.device->copies_packed);
-  EXPECT_EQ(blank.policies.cache->name, "zip-pools");
+  EXPECT_EQ(blank.policies.cache->name, "zip-reuse");
   EXPECT_FALSE(blank.device->slot_form.why.empty());
   EXPECT_TRUE(packed(planned([](EngineOptions& o) { o.keep = Keep::kPacked; }, packable)));
   EXPECT_FALSE(packed(planned([](EngineOptions& o) { o.keep = Keep::kPacked; }, kSplit)));

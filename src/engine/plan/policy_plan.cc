@@ -20,6 +20,8 @@ using experts::PrecisionMode;
 // Ours, where a device is given and nothing else: both follow the measured costs and the work of experts.
 constexpr experts::Named<experts::PlacementPolicy> kDevicePlacement = "ratio-prefix";
 constexpr experts::Named<experts::CachePolicy> kDeviceCache = "workload-ema";
+// Of whole experts beside a device: it takes back what leaves that, so that each tier can exclude the other.
+constexpr experts::Named<experts::CachePolicy> kHostCacheBesideDevice = "lru";
 
 // The preset for a device that is asked for; null: none is.
 const experts::DevicePreset* device_preset_of(const EngineOptions& options) {
@@ -95,14 +97,17 @@ PolicyPlan choose_policies(const EngineOptions& options, bool packed_states, boo
   const experts::DevicePreset* const of_device = device_preset_of(options);
   const bool chosen = !options.preset.host().usual;
   const bool pools = !chosen && packed_states && options.keep.value_or(Keep::kFull) == Keep::kFull;
-  const experts::Preset& preset = pools ? experts::NamedPreset("zipmoe").host() : options.preset.host();
+  const experts::Preset& preset = pools ? experts::NamedPreset("zipmoe-plus").host() : options.preset.host();
   PolicyPlan plan;
   plan.preset = &preset;
   plan.precision = {options.precision == PrecisionMode::kFull ? preset.precision : options.precision,
                     options.critical};
   const PrecisionMode precision = plan.precision.mode;
   plan.router = &options.router.or_usual(of_device ? of_device->router : preset.router);
-  plan.cache = &options.cache.or_usual(sliced ? experts::usual_slice_cache(precision) : *preset.cache);
+  const bool device = options.has_device();
+  const experts::CachePolicy& whole = device && preset.usual ? *kHostCacheBesideDevice : *preset.cache;
+  plan.cache = &options.cache.or_usual(sliced ? experts::usual_slice_cache(precision) : whole);
+  plan.learns_unasked = options.cache.empty() && !chosen && plan.cache->bytes_of_layer != nullptr;
   // Where the user chose nothing, prefetching uses the disk's idle time. Exceptions: a preset runs as its
   // paper compares it; a recorded run is counted as a replay counts it, which has no notion of time;
   // missing slices that other experts would replace are not worth reading; and the model's routers predict
@@ -122,7 +127,6 @@ PolicyPlan choose_policies(const EngineOptions& options, bool packed_states, boo
     usual = "dali-residual";
   plan.prefetch = &options.prefetch.or_usual(usual);
   plan.scheduler = &options.scheduler.or_usual(preset.scheduler);
-  const bool device = options.has_device();
   plan.placement = &options.placement.or_usual(of_device ? of_device->placement
                                                : device  ? kDevicePlacement
                                                          : preset.placement);

@@ -20,7 +20,7 @@ PolicyPlan chosen(const std::function<void(EngineOptions&)>& change) {
 
 TEST(PolicyPlan, BeforeAModelIsOpenIsInSlicesIfAPrecisionIsChosen) {
   const PolicyPlan plain = chosen([](EngineOptions&) {});
-  EXPECT_EQ(plain.cache->name, "lru");
+  EXPECT_EQ(plain.cache->name, "reuse");
   EXPECT_EQ(plain.precision.mode, PrecisionMode::kFull);
   const PolicyPlan preset = chosen([](EngineOptions& o) { o.preset = "slicemoe"; });
   EXPECT_EQ(preset.cache->name, "slice-lru");

@@ -80,8 +80,10 @@ std::unique_ptr<Cache> make_eam_cache(const CacheConfig& config);
 std::unique_ptr<Cache> make_belady_cache(const CacheConfig& config);
 std::unique_ptr<Cache> make_belady_bypass_cache(const CacheConfig& config);
 std::unique_ptr<Cache> make_zip_pools_cache(const CacheConfig& config);
+std::unique_ptr<Cache> make_zip_reuse_cache(const CacheConfig& config);
 std::unique_ptr<Cache> make_slice_lru_cache(const CacheConfig& config);
 std::unique_ptr<Cache> make_reuse_cache(const CacheConfig& config);
+Bytes reuse_bytes_of_layer(std::size_t experts);  // CachePolicy::bytes_of_layer
 // cache_workload.cc
 std::unique_ptr<Cache> make_workload_window_cache(const CacheConfig& config);
 std::unique_ptr<Cache> make_workload_window_unconditional_cache(const CacheConfig& config);

@@ -422,7 +422,7 @@ TEST(PresetRegistry, NamesPoliciesThatExist) {
     EXPECT_EQ(preset.placement->make()->name(), preset.placement.name());
     EXPECT_EQ(preset.cache->sliced, preset.sliced());
   }
-  EXPECT_EQ(find_preset("auto").cache.name(), "lru");
+  EXPECT_EQ(find_preset("auto").cache.name(), "reuse");
   EXPECT_THROW(find_preset("fastest"), Error);
 }
 

@@ -7,7 +7,7 @@
 
 #include "experts/cache/cache_policies.h"
 #include "experts/cache/event_cache.h"
-#include "experts/cache/workload/reuse_forecast.h"
+#include "experts/cache/workload/layer_forecasts.h"
 
 namespace sluice::experts {
 namespace {
@@ -19,12 +19,9 @@ class ReuseCache final : public EventCache {
   bool decide_event(const StepReport& report, const ExpertSizes& sizes, Bytes capacity,
                     EventDecision& out) override {
     for (std::span<const ExpertId> left = report.used; !left.empty();) {
-      const auto other =
-          std::ranges::find_if(left, [&](ExpertId id) { return id.layer != left.front().layer; });
-      const auto count = static_cast<std::size_t>(other - left.begin());
-      const std::size_t first = report.used.size() - left.size();
-      forecast(report, first, count);
-      left = left.subspan(count);
+      const std::span<const ExpertId> used = first_layer(left);
+      forecast(report, used);
+      left = left.subspan(used.size());
     }
     Bytes used = used_;
     came_.clear();
@@ -51,29 +48,17 @@ class ReuseCache final : public EventCache {
 
  private:
   struct Layer {
-    ReuseForecast forecast;
     std::vector<std::uint8_t> resident;   // by expert
     std::vector<std::uint16_t> in_order;  // the residents, the one that leaves first last
     bool ranked = true;
   };
 
-  // The experts of one layer among those that the event used: `count` of them from place `first` on.
-  void forecast(const StepReport& report, std::size_t first, std::size_t count) {
-    const std::span<const ExpertId> ids = report.used.subspan(first, count);
-    const std::uint16_t number = ids.front().layer;
+  void forecast(const StepReport& report, std::span<const ExpertId> used) {
+    const std::uint16_t number = used.front().layer;
+    const std::size_t experts = forecasts_.on_event(report, used).experts();
     if (number >= layers_.size()) layers_.resize(number + std::size_t{1});
-    Layer& layer = layers_[number];
-    indices_.clear();
-    for (const ExpertId id : ids) indices_.push_back(id.index);
-    const bool of_place = number == report.place.layer;
-    if (of_place) layer.forecast.grow(report.place.layer_tokens.size());
-    const bool prompt = of_place && report.place.step == StepKind::kPrompt && !report.tokens.empty();
-    layer.forecast.on_event(
-        {.used = indices_,
-         .tokens = prompt ? report.tokens.subspan(first, count) : std::span<const std::uint32_t>(),
-         .prompt_tokens = prompt ? report.place.tokens : 0});
-    layer.resident.resize(layer.forecast.experts());
-    layer.ranked = false;
+    layers_[number].resident.resize(experts);
+    layers_[number].ranked = false;
   }
 
   void rank(std::uint16_t number) {
@@ -83,8 +68,9 @@ class ReuseCache final : public EventCache {
     layer.in_order.clear();
     for (std::size_t i = 0; i < layer.resident.size(); ++i)
       if (layer.resident[i] != 0) layer.in_order.push_back(static_cast<std::uint16_t>(i));
+    const ReuseForecast& forecast = forecasts_.of(number);
     std::ranges::sort(layer.in_order, [&](std::uint16_t a, std::uint16_t b) {
-      const float x = layer.forecast.score(a), y = layer.forecast.score(b);
+      const float x = forecast.score(a), y = forecast.score(b);
       return x != y ? x > y : a > b;
     });
   }
@@ -96,7 +82,7 @@ class ReuseCache final : public EventCache {
     for (std::size_t l = 0; l < layers_.size(); ++l) {
       if (layers_[l].in_order.empty()) continue;
       const std::uint16_t index = layers_[l].in_order.back();
-      const float score = layers_[l].forecast.score(index);
+      const float score = forecasts_.of(l).score(index);
       if (last && !(score < lowest)) continue;
       last = {static_cast<std::uint16_t>(l), index};
       lowest = score;
@@ -108,13 +94,15 @@ class ReuseCache final : public EventCache {
   }
 
   const Parts keep_;
+  LayerForecasts forecasts_;
   std::vector<Layer> layers_;
   Bytes used_ = 0;
   std::vector<ExpertId> came_;  // misses of the event that were taken in, ascending
-  std::vector<std::uint16_t> indices_;
 };
 
 }  // namespace
+
+Bytes reuse_bytes_of_layer(std::size_t experts) { return ReuseForecast::bytes(experts); }
 
 std::unique_ptr<Cache> make_reuse_cache(const CacheConfig& config) {
   return std::make_unique<ReuseCache>(config.keep);

@@ -8,6 +8,7 @@
 #include "base/setting.h"
 #include "experts/cache/cache_policies.h"
 #include "experts/cache/event_cache.h"
+#include "experts/cache/workload/layer_forecasts.h"
 #include "experts/cache/zip_pools.h"
 
 namespace sluice::experts {
@@ -28,25 +29,29 @@ class ZipPoolsCache final : public EventCache {
                     EventDecision& out) override {
     std::span<const ExpertId> left = report.used;
     while (!left.empty()) {
-      const auto other =
-          std::ranges::find_if(left, [&](ExpertId id) { return id.layer != left.front().layer; });
-      const auto count = static_cast<std::size_t>(other - left.begin());
-      decide_layer(left.first(count), sizes, out);
-      left = left.subspan(count);
+      const std::span<const ExpertId> used = first_layer(left);
+      decide_layer(report, used, sizes, out);
+      left = left.subspan(used.size());
     }
     if (used_ > capacity) throw too_large(capacity, used_);  // only a cache that was not told its room
     return true;
   }
-  std::string name() const override { return "zip-pools"; }
+  std::string name() const override {
+    return config_.rules.ranks == PoolRanks::kForecast ? "zip-reuse" : "zip-pools";
+  }
 
  private:
   // Reports the changes of one layer between before and after the event.
-  void decide_layer(std::span<const ExpertId> used, const ExpertSizes& sizes, EventDecision& out) {
+  void decide_layer(const StepReport& report, std::span<const ExpertId> used, const ExpertSizes& sizes,
+                    EventDecision& out) {
     const std::uint16_t layer = used.front().layer;
     active_.clear();
     for (ExpertId id : used) active_.push_back(id.index);
     ZipPools& pools = pools_of(layer);
-    pools.on_step(active_);
+    if (config_.rules.ranks == PoolRanks::kForecast)
+      pools.on_step(active_, forecasts_.on_event(report, used).scores());
+    else
+      pools.on_step(active_);
     for (const ZipPools::Move& move : pools.moves()) {
       const ExpertId id{layer, move.expert};
       const Parts before = parts_of(pools.found(move.expert)), after = parts_of(pools.state(move.expert));
@@ -82,6 +87,7 @@ class ZipPoolsCache final : public EventCache {
 
   PoolsConfig config_;
   std::vector<ZipPools> pools_;  // by layer
+  LayerForecasts forecasts_;     // PoolRanks::kForecast
   Bytes used_ = 0;
   std::vector<std::uint16_t> active_;  // scratch
 };
@@ -133,6 +139,12 @@ std::unique_ptr<Cache> make_zip_pools_cache(const CacheConfig& config) {
         .fix("use the cache slice-lru");
   }
   return std::make_unique<ZipPoolsCache>(config.pools);
+}
+
+std::unique_ptr<Cache> make_zip_reuse_cache(const CacheConfig& config) {
+  CacheConfig ranked = config;
+  ranked.pools.rules.ranks = PoolRanks::kForecast;
+  return make_zip_pools_cache(ranked);
 }
 
 }  // namespace sluice::experts

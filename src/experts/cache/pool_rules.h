@@ -21,10 +21,18 @@ enum class Demotion : std::uint8_t {
 std::string_view demotion_name(Demotion demotion);  // "none" "room" "rank"
 std::optional<Demotion> find_demotion(std::string_view name);
 
+// By what the experts of a layer are ranked.
+enum class PoolRanks : std::uint8_t {
+  kUses,  // by how often they were used, as the paper has it
+  // By how likely they are used soon (workload/reuse_forecast.h). Ours; docs/cache-tournament.md.
+  kForecast,
+};
+
 struct PoolRules {
   std::uint32_t delta = 2;  // tolerance margin, in experts
   Demotion demotion = Demotion::kRank;
   double half_life = 0;  // steps in which counts halve; 0: counts never decay
+  PoolRanks ranks = PoolRanks::kUses;
 };
 
 }  // namespace sluice::experts

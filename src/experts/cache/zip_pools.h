@@ -25,8 +25,9 @@ class ZipPools {
   void seed(std::span<const double> counts);
 
   // A step has used these experts, ascending and distinct; all their data is in memory. Decides which parts
-  // stay.
-  void on_step(std::span<const std::uint16_t> active);
+  // stay. `odds`: log odds, by expert, by which experts are ranked now (the lower id is the hotter of equals);
+  // empty: by counts. REQUIRES: odds of all experts that were ever used, or none.
+  void on_step(std::span<const std::uint16_t> active, std::span<const float> odds = {});
 
   State state(std::uint16_t expert) const {
     return expert < entries_.size() ? entries_[expert].state : State::kM;
@@ -69,6 +70,7 @@ class ZipPools {
   PoolSlots slots_, held_;
   PoolRules rules_;
   double decay_ = 1;
+  std::span<const float> odds_;  // of the running step
   std::int64_t now_ = -1;
   std::vector<Entry> entries_;  // by expert
   std::vector<Move> moves_;

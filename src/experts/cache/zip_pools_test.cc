@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "experts/cache/cache_policies.h"
 #include "experts/cache/residency.h"
+#include "experts/cache/workload/reuse_forecast.h"
 #include "experts/registry.h"
 
 namespace sluice::experts {
@@ -165,6 +166,20 @@ TEST(ZipPools, HalfLifeForgets) {
   }
 }
 
+// By odds: an expert in F keeps its slot until another one is e^2 times as likely, by odds, to be used.
+TEST(ZipPools, RanksByOddsWhereTheyAreGiven) {
+  ZipPools pools({.f = 1, .s = 1}, {.delta = 0});
+  pools.on_step(Step{0, 1, 2}, std::array{-1.f, 0.f, -2.f});
+  EXPECT_EQ(states(pools, 3), "SFM");
+  pools.on_step(Step{0}, std::array{1.9f, 0.f, -2.f});  // used more often; not likely enough
+  EXPECT_EQ(states(pools, 3), "SFM");
+  pools.on_step(Step{0}, std::array{2.1f, 0.f, -2.f});
+  EXPECT_EQ(states(pools, 3), "FSM");
+  pools.on_step(Step{2}, std::array{0.f, 0.f, 9.f});
+  EXPECT_EQ(states(pools, 3), "SMF");  // of equals the lower id is the hotter
+  EXPECT_DEATH(pools.on_step(Step{2}, std::array{0.f, 0.f}), "without odds");
+}
+
 TEST(ZipPools, OfflineCountsRankFromTheStart) {
   ZipPools pools({.f = 1, .e = 1}, {.delta = 0});
   const double counts[] = {0, 0, 9, 7};
@@ -180,17 +195,16 @@ class NaivePools {
   NaivePools(std::uint32_t experts, const PoolSlots& slots, const PoolRules& rules)
       : slots_(slots), rules_(rules), count_(experts), last_(experts, -1) {}
 
-  void step(const Step& active) {
+  void step(const Step& active, std::span<const float> odds = {}) {
     ++now_;
+    odds_ = odds;
     discarded.clear();
     found = state;
     for (std::uint16_t e : active) ++count_[e], last_[e] = now_;
     for (std::uint16_t e : active) {
       std::vector<std::uint16_t> order(count_.size());
       for (std::uint16_t i = 0; i < order.size(); ++i) order[i] = i;
-      std::ranges::stable_sort(order, [&](auto a, auto b) {
-        return std::pair(count_[a], last_[a]) > std::pair(count_[b], last_[b]);
-      });
+      std::ranges::sort(order, [&](auto a, auto b) { return key(a) < key(b); });
       const auto rank = static_cast<std::uint64_t>(std::ranges::find(order, e) - order.begin());
       char target = 'M';
       std::uint64_t covered = 0;
@@ -245,18 +259,15 @@ class NaivePools {
       if (slots == 0 || !possible(e, was, pool)) continue;
       std::vector<std::uint16_t> in = members(pool);
       in.push_back(e);
-      std::ranges::sort(in, [&](auto a, auto b) {  // hottest first
-        return std::tuple(-count_[a], -last_[a], a) < std::tuple(-count_[b], -last_[b], b);
-      });
+      std::ranges::sort(in, {}, [&](auto i) { return key(i); });
       if (in.size() > slots && in.back() == e) continue;
-      if (in.size() > slots && pool == 'F' && slots_.c > 0 && possible(e, was, 'C')) {
+      if (in.size() > slots && pool == 'F' && !odds_.empty() && odds_[e] < odds_[in.back()] + 2) continue;
+      if (in.size() > slots && pool == 'F' && odds_.empty() && slots_.c > 0 && possible(e, was, 'C')) {
         // A victim of F loses its exponents: better the coldest of C, if it is colder, and better C for the
         // newcomer.
         const std::uint16_t full = in.back();
         const std::vector<std::uint16_t> c = members('C');
-        const bool lose_c = std::ranges::any_of(c, [&](auto i) {
-          return std::tuple(-count_[i], -last_[i], i) > std::tuple(-count_[full], -last_[full], full);
-        });
+        const bool lose_c = std::ranges::any_of(c, [&](auto i) { return key(i) > key(full); });
         bool others = false;
         for (std::uint16_t i = 0; i < count_.size(); ++i) {
           const char at = state.contains(i) ? state.at(i) : 'M';
@@ -293,8 +304,15 @@ class NaivePools {
     return all;
   }
 
+  // Smallest: the hottest.
+  std::tuple<double, std::int64_t, std::uint16_t> key(std::uint16_t e) const {
+    if (!odds_.empty()) return {-odds_[e], 0, e};
+    return {-static_cast<double>(count_[e]), -last_[e], e};
+  }
+
   PoolSlots slots_;
   PoolRules rules_;
+  std::span<const float> odds_;
   std::vector<std::int64_t> count_, last_;
   std::int64_t now_ = -1;
 };
@@ -370,6 +388,45 @@ TEST(ZipPools, EqualsTheNaiveOne) {
   EXPECT_GT(demotions, 100u);
   EXPECT_GT(extractions, 20u);
   EXPECT_GT(reductions, 100u);
+}
+
+// Ranked by forecasts, through the cache zip-reuse, too.
+TEST(ZipPools, ByForecastsEqualsTheNaiveOne) {
+  std::uint64_t kept_full = 0;
+  for (std::uint64_t seed = 1; seed <= 800; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    RandomRun run = random_run(seed);
+    run.rules.demotion = Demotion::kRank;
+    NaivePools naive(run.experts, run.slots, run.rules);
+    ZipPools pools(run.slots, run.rules);
+    ReuseForecast forecast;
+    const Sizes sizes;
+    CacheConfig config;
+    config.pools = {.slots = {run.slots}, .rules = run.rules, .counts = {}};
+    const Bytes capacity = 2 * (run.slots.f * 200 + run.slots.c * 137 + run.slots.s * 100 + run.slots.e * 37);
+    Residency residency(make_cache("zip-reuse", config), sizes, capacity);
+    for (const Step& step : run.steps) {
+      std::vector<ExpertId> ids;
+      for (std::uint16_t e : step) ids.insert(ids.end(), {{0, e}, {3, e}});
+      residency.on_event(ids);
+      if (step.empty()) continue;  // such an event is of no layer
+      forecast.on_event({.used = step, .tokens = {}});
+      std::vector<float> odds(forecast.scores().begin(), forecast.scores().end());
+      odds.resize(run.experts, -1000);  // never used
+      naive.step(step, odds);
+      pools.on_step(step, forecast.scores());
+      for (std::uint16_t e = 0; e < run.experts; ++e) {
+        const char expected = naive.state.contains(e) ? naive.state.at(e) : 'M';
+        ASSERT_EQ(static_cast<char>(pools.state(e)), expected);
+        for (std::uint16_t layer : {0, 3})
+          ASSERT_EQ(static_cast<char>(state_of(residency.parts({layer, e}))), expected);
+        kept_full += std::ranges::any_of(step, [&](std::uint16_t used) {
+          return expected == 'F' && used != e && odds[used] > odds[e] && pools.state(used) != State::kF;
+        });
+      }
+    }
+  }
+  EXPECT_GT(kept_full, 100u);
 }
 
 // ---- What a plan counts on

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/error.h"
 
@@ -34,7 +35,14 @@ void ReuseForecast::grow(std::size_t experts) {
   scores_.resize(experts);
   averages_.resize(experts);
   follows_.resize(experts);
-  for (Expert& one : experts_) one.next.resize(experts);
+  for (Expert& one : experts_) one.next.resize(experts <= kMostPaired ? experts : 0);
+}
+
+Bytes ReuseForecast::bytes(std::size_t experts) {
+  const std::size_t numbers =
+      sizeof(Expert) + kHorizon * sizeof(Features) + 3 * sizeof(float) + sizeof(std::uint16_t);
+  const std::size_t pairs = experts <= kMostPaired ? experts * experts : 0;
+  return Bytes{experts * numbers + pairs * sizeof(std::uint16_t)};
 }
 
 void ReuseForecast::on_event(const Event& event) {
@@ -69,10 +77,7 @@ void ReuseForecast::learn() {
 void ReuseForecast::count(const Event& event) {
   const bool prompt = event.prompt_tokens > 1;  // one token is a moment like any other
   if (!prompt) {
-    for (const std::uint16_t before : used_) {
-      experts_[before].followed += 1;
-      for (const std::uint16_t id : event.used) experts_[before].next[id] += 1;
-    }
+    for (const std::uint16_t before : used_) count_pairs(experts_[before], event.used);
   }
   const float length = prompt ? static_cast<float>(event.prompt_tokens) : 1;
   for (std::size_t h = 0; h < kHalfLives; ++h) {
@@ -95,20 +100,31 @@ void ReuseForecast::count(const Event& event) {
   used_.assign(event.used.begin(), event.used.end());
 }
 
+void ReuseForecast::count_pairs(Expert& before, std::span<const std::uint16_t> used) {
+  if (before.next.empty()) return;
+  if (before.followed == std::numeric_limits<std::uint16_t>::max()) {
+    before.followed /= 2;
+    for (std::uint16_t& uses : before.next) uses /= 2;
+  }
+  before.followed += 1;
+  for (const std::uint16_t id : used) before.next[id] += 1;
+}
+
 void ReuseForecast::forecast() {
   const std::size_t experts = experts_.size();
   const auto time = static_cast<float>(time_) + kPriorTime;
   const float prior = experts == 0 ? 0 : kPriorTime * per_event_ / static_cast<float>(experts);
   for (std::size_t i = 0; i < experts; ++i) averages_[i] = std::min((experts_[i].uses + prior) / time, 1.f);
-  if (used_.empty()) {
+  if (used_.empty() || experts > kMostPaired) {
     follows_ = averages_;
   } else {
     std::ranges::fill(follows_, 0.f);
     const float share = 1 / static_cast<float>(used_.size());
     for (const std::uint16_t before : used_) {
       const Expert& one = experts_[before];
-      const float scale = share / (one.followed + kPrior);
-      for (std::size_t i = 0; i < experts; ++i) follows_[i] += scale * (one.next[i] + kPrior * averages_[i]);
+      const float scale = share / (static_cast<float>(one.followed) + kPrior);
+      for (std::size_t i = 0; i < experts; ++i)
+        follows_[i] += scale * (static_cast<float>(one.next[i]) + kPrior * averages_[i]);
     }
   }
   std::vector<Features>& now = past_[now_ % kHorizon];

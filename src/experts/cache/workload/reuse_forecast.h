@@ -13,15 +13,22 @@
 #include <span>
 #include <vector>
 
+#include "base/bytes.h"
+
 namespace sluice::experts {
 
 // One layer. Experts of higher ids than seen so far may come at any time. Deterministic. An event costs
-// O(N * (kFeatures + used experts)), and the memory is one float for each pair of experts. Thread-compatible.
+// O(N * (kFeatures + used experts)), and the memory is 2 bytes for each pair of experts. Thread-compatible.
 class ReuseForecast {
  public:
   static constexpr std::size_t kHalfLives = 4;
   static constexpr std::size_t kFeatures = kHalfLives + 6;
   static constexpr std::uint32_t kHorizon = 4;  // events
+  // Pairs are not counted among more experts than these: then nothing is known of what follows what.
+  static constexpr std::size_t kMostPaired = 1024;
+
+  // The memory of a forecast for so many experts.
+  static Bytes bytes(std::size_t experts);
 
   struct Event {
     std::span<const std::uint16_t> used;    // ascending, distinct
@@ -36,6 +43,7 @@ class ReuseForecast {
   // The log odds that the expert is used soon, as of the last event; 1 + the highest id ever used or asked
   // for are known. REQUIRES: index < experts().
   float score(std::size_t index) const { return scores_[index]; }
+  std::span<const float> scores() const { return scores_; }
   std::size_t experts() const { return scores_.size(); }
   void grow(std::size_t experts);  // to at least so many
   std::span<const float> weights() const { return weights_; }
@@ -45,13 +53,16 @@ class ReuseForecast {
   struct Expert {
     std::array<float, kHalfLives> faded{};
     float uses = 0;
-    std::uint64_t last = 0;   // event of the last use, from 1 on; 0: never
-    std::vector<float> next;  // uses of each expert one event after this one was used
-    float followed = 0;       // events behind a use of this one
+    std::uint64_t last = 0;  // event of the last use, from 1 on; 0: never
+    // Uses of each expert one event after this one was used, and the events behind a use of this one. All are
+    // halved before they grow too large.
+    std::vector<std::uint16_t> next;
+    std::uint32_t followed = 0;
   };
 
   void learn();
   void count(const Event& event);
+  static void count_pairs(Expert& before, std::span<const std::uint16_t> used);
   void forecast();
 
   std::uint64_t now_ = 0;  // events so far

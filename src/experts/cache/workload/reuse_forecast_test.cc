@@ -184,5 +184,35 @@ TEST(ReuseForecast, ExpertsMayComeLate) {
   for (std::size_t i = 0; i < 9; ++i) EXPECT_TRUE(std::isfinite(forecast.score(i)));
 }
 
+// Counts of pairs are halved before they overflow, and nothing is forgotten by that: the experts that come in turns stay
+// as likely as they were.
+TEST(ReuseForecast, RunsForAnyTime) {
+  ReuseForecast forecast;
+  forecast.grow(3);
+  const std::vector<std::uint16_t> first = {0}, second = {1};
+  float before = 0;
+  for (int round = 0; round < 70000; ++round) {
+    forecast.on_event({.used = first, .tokens = {}});
+    const float more = forecast.score(1) - forecast.score(2);  // 2 never comes
+    if (round > 1000) {
+      ASSERT_GT(more, 0) << round;
+      ASSERT_NEAR(more, before, .01f) << round;
+    }
+    before = more;
+    forecast.on_event({.used = second, .tokens = {}});
+  }
+}
+
+TEST(ReuseForecast, ManyExpertsHaveNoPairs) {
+  constexpr std::size_t kMost = ReuseForecast::kMostPaired;
+  EXPECT_GT(ReuseForecast::bytes(kMost), 2 * kMost * kMost);
+  EXPECT_LT(ReuseForecast::bytes(kMost + 1), ReuseForecast::bytes(kMost) / 4);
+  ReuseForecast forecast;
+  forecast.grow(kMost + 1);
+  const std::vector<std::uint16_t> last = {static_cast<std::uint16_t>(kMost)};
+  for (int i = 0; i < 3; ++i) forecast.on_event({.used = last, .tokens = {}});
+  EXPECT_GT(forecast.score(kMost), forecast.score(0));
+}
+
 }  // namespace
 }  // namespace sluice::experts
