@@ -58,11 +58,17 @@ constexpr const MatmulKernels* kOwnWords = &kMatmulNeon;
 constexpr const SlicedKernels* kOwnSlices = &kSlicedNeon;
 constexpr const Int8Kernels* kOwnInt8 = &kInt8Neon;
 constexpr const IntegerKernels* kOwnCodes = &kIntegerNeon;
+constexpr const BlockKernels* kOwnBlocks = &kBlocksNeon;
+const CodedBlockKernels* own_coded_blocks() {
+  return cpu_has("asimddp") ? &kCodedBlocksNeonDotprod : &kCodedBlocksNeon;
+}
 #else
 constexpr const MatmulKernels* kOwnWords = &kMatmulScalar;
 constexpr const SlicedKernels* kOwnSlices = &kSlicedScalar;
 constexpr const Int8Kernels* kOwnInt8 = &kInt8Scalar;
 constexpr const IntegerKernels* kOwnCodes = &kIntegerScalar;
+constexpr const BlockKernels* kOwnBlocks = nullptr;
+const CodedBlockKernels* own_coded_blocks() { return &kCodedBlocksScalar; }
 #endif
 template <class Kernels>
 constexpr BySet<Kernels> last_is(const Kernels* scalar, const Kernels* neon) {
@@ -75,8 +81,8 @@ constexpr BySet<MatmulKernels> kWords = last_is(&kMatmulScalar, kOwnWords);
 constexpr BySet<SlicedKernels> kSlices = last_is(&kSlicedScalar, kOwnSlices);
 constexpr BySet<Int8Kernels> kInt8 = last_is(&kInt8Scalar, kOwnInt8);
 constexpr BySet<PackedKernels> kPlanes = last_is(&kPackedNone, &kPackedNone);
-constexpr BySet<BlockKernels> kBlocks = {};
-BySet<CodedBlockKernels> coded_blocks_by_set() { return last_is(&kCodedBlocksScalar, &kCodedBlocksScalar); }
+constexpr BySet<BlockKernels> kBlocks = last_is<BlockKernels>(nullptr, kOwnBlocks);
+BySet<CodedBlockKernels> coded_blocks_by_set() { return last_is(&kCodedBlocksScalar, own_coded_blocks()); }
 BySet<IntegerKernels> codes_by_set() { return last_is(&kIntegerScalar, kOwnCodes); }
 #endif
 static_assert(static_cast<std::size_t>(Isa::kNeon) + 1 == kIsas);

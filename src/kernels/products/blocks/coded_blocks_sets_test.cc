@@ -33,6 +33,8 @@ std::vector<CodedSet> coded_sets() {
   return {{"avx2", &kCodedBlocksAvx2, avx2},
           {"avx512", &kCodedBlocksAvx512, avx512},
           {"avx512vnni", &kCodedBlocksAvx512Vnni, avx512 && has("avx512vnni")}};
+#elif defined(__aarch64__)
+  return {{"neon", &kCodedBlocksNeon, true}, {"neondotprod", &kCodedBlocksNeonDotprod, has("asimddp")}};
 #else
   return {};
 #endif
@@ -157,6 +159,11 @@ TEST(CodedBlocksOfSets, NoRowStepsDown) {
         << row.format->name;
     for (const Isa isa : {Isa::kAvx512Vbmi2, Isa::kAvx512Bf16, Isa::kAmx})
       EXPECT_EQ(row.of(isa).coded_rows, avx512) << row.format->name << ' ' << isa_name(isa);
+#elif defined(__aarch64__)
+    const RowsKernel neon = row.of(Isa::kNeon).coded_rows;
+    EXPECT_TRUE(neon == kCodedBlocksNeon.of.*kernel_of(*row.format) ||
+                neon == kCodedBlocksNeonDotprod.of.*kernel_of(*row.format))
+        << row.format->name;
 #endif
   }
   EXPECT_EQ(formats, all_blocks().size());
