@@ -46,7 +46,7 @@ def parse():
     parser.add_argument("--seconds", type=float, default=60, help="llama.cpp begins no further token after as many of decoding")
     parser.add_argument("--read-ahead", default="found,128", help="of the disk, in KiB, for llama.cpp (Sluice reads directly)")
     parser.add_argument("--cache", default="cold,warm", help="cold: nothing of the files in the page cache; warm: right after a cold run")
-    parser.add_argument("--settings", default="", help="of llama.cpp: LOAD,THREADS such as mmap,2; default: what a short run finds best")
+    parser.add_argument("--settings", default="", help="of llama.cpp: LOAD,THREADS such as mmap,2; default: what short runs find best")
     parser.add_argument("--first-token", type=int, default=0, help="also a cold start with as many ids, up to the first token")
     parser.add_argument("--streaming", default="", help="runner of an engine that reads experts itself (../bigmoe): rows of it, too")
     parser.add_argument("--streaming-settings", default="",
@@ -68,8 +68,8 @@ def parse():
             parser.error(f"--memory, --headroom: expected a number of GB or (--memory) none, found {limit}, {options.headroom}")
     if options.settings:
         load, _, threads = options.settings.partition(",")
-        if load not in ("mmap", "none", "dio") or not threads.isdigit() or int(threads) < 1:
-            parser.error(f"--settings: expected mmap, none or dio, a comma and threads, found {options.settings}")
+        if load not in ("mmap", "stored", "none", "dio") or not threads.isdigit() or int(threads) < 1:
+            parser.error(f"--settings: expected mmap, stored, none or dio, a comma and threads, found {options.settings}")
     if options.streaming_settings:
         try:
             streaming.split(options.streaming_settings)
@@ -99,7 +99,7 @@ class Comparison:
         draw = random.Random(1)
         self.prompt, self.second, self.short = (",".join(str(draw.randrange(model["vocab"])) for _ in range(count))
                                                 for count in (options.prompt, options.prompt, options.first_token))
-        self.runs, self.disk_rates = [], []
+        self.runs, self.disk_rates, self.tuned = [], [], {}
         self.settings = tuple(options.settings.split(",")) if options.settings else None
         self.streaming = None
         if options.streaming:
@@ -182,7 +182,7 @@ class Comparison:
             available = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
         fits = os.path.getsize(self.o.gguf) < 0.8 * min(limit or available, available)
         tried = {}
-        for settings in [("mmap", "2"), ("mmap", "1")] + ([("none", "2"), ("dio", "2")] if fits else []):
+        for settings in [("mmap", "2"), ("stored", "2"), ("stored", "1")] + ([("none", "2"), ("dio", "2")] if fits else []):
             with MemoryGroup(limit) as group:
                 machine.drop_from_cache(self.o.gguf)  # pages that the run before paid for would be free
                 figures = self.run_llamacpp(group, settings, prompt=SHORT_PROMPT, predict=6, seconds=20)
@@ -210,15 +210,14 @@ class Comparison:
 
     def compare(self, read_ahead):
         caches = self.o.cache.split(",")
-        tuned = {}
         for memory in self.o.memory.split(","):
             limit = size(memory)
             settings = self.settings
             if settings is None:
                 read_ahead.set(128)
-                settings, tuned[memory] = self.tune(limit)
+                settings, self.tuned.setdefault(memory, {})["llama.cpp"] = self.tune(limit)
             if self.streaming and not self.streaming.settings:
-                tuned[f"streaming, {memory}"] = self.tune_streaming(limit)
+                self.tuned.setdefault(memory, {})["streaming peer"] = self.tune_streaming(limit)
             for turn in range(self.o.runs):
                 for kib in self.o.read_ahead.split(","):
                     self.disk_rates.append(machine.best_direct_rate(self.o.store))
@@ -237,7 +236,6 @@ class Comparison:
                     if limit is None:
                         with MemoryGroup(None) as group:
                             self.note("sluice", memory, "direct", "second prompt", turn, self.run_sluice_second_prompt(group, None))
-        return tuned
 
     def first_tokens(self, limit, memory, settings, turn, kib, read_ahead, name):
         """Cold starts with a short prompt; two tokens, so that all engines count alike. Read-ahead concerns llama.cpp alone."""
@@ -326,6 +324,8 @@ class Comparison:
             joules = median(good, "joules_per_token")
             line += f"{max(r['peak'] for r in good) / 2**30:6.2f} " + (f"{joules:6.1f}" if joules else f"{'-':>6}")
             print(line + (f"; {len(runs) - len(good)} of {len(runs)} failed" if len(good) < len(runs) else ""))
+        for who, tried in self.tuned.get(memory, {}).items():
+            print(f"{who}, short runs, tok/s: " + "; ".join(f"{name} {rate:.3f}" for name, rate in tried.items()))
         prefill = bounds["prefill"]["in_memory_tok_s" if memory == "none" else "tok_s"]
         for kind, what in (("online", "bound, best of lru and lfu"), ("optimal", "bound, cache that knows the future")):
             it = bounds[kind]
@@ -404,7 +404,7 @@ def main():
     started = datetime.datetime.now()
     load = os.getloadavg()[0]
     with machine.ReadAhead(options.store) as read_ahead:
-        tuned = comparison.compare(read_ahead)
+        comparison.compare(read_ahead)
     rates = comparison.rates()
     routing = bound.Routing(options.sluice, options.store, comparison.prompt, options.n)
     repeated = routing.repeated()
@@ -424,7 +424,7 @@ def main():
     if options.json:
         with open(options.json, "w") as file:
             json.dump({"date": started.isoformat(timespec="seconds"), "load": load, "prompt": options.prompt, "predict": options.n,
-                       "rates": rates, "disk_rates": comparison.disk_rates, "repeated": repeated, "tuned": tuned, "bounds": bounds,
+                       "rates": rates, "disk_rates": comparison.disk_rates, "repeated": repeated, "tuned": comparison.tuned, "bounds": bounds,
                        "runs": comparison.runs}, file, indent=1)
 
 

@@ -2,9 +2,11 @@
 // but it also prints the tokens, so that answers can be compared, and the bytes read and CPU time of decoding
 // alone.
 //
-//   llama-runner -m FILE.gguf --tokens 1,2,3 [--tokens …] [-n N] [-t THREADS] [--load mmap|none|dio]
-//   [--logits FILE] [--seconds S]
+//   llama-runner -m FILE.gguf --tokens 1,2,3 [--tokens …] [-n N] [-t THREADS]
+//   [--load mmap|stored|none|dio] [--logits FILE] [--seconds S]
 //
+// Weights of some types are laid out anew while they load, in memory that the kernel cannot take back;
+// `stored` is mmap without that (--no-repack of llama.cpp's own programs).
 // Prompts are prefilled one after the other, each into an empty cache. The last prompt is continued greedily
 // until N tokens exist or S seconds have passed. --logits writes the float32 logits of all positions of the
 // last prompt. Loading is a phase of its own and never counts as prefill.
@@ -61,9 +63,10 @@ class Runner {
  public:
   explicit Runner(const Options& options) : options_(options) {
     llama_model_params of_model = llama_model_default_params();
-    if (llama_load_mode_from_str(options.load.c_str()) == LLAMA_LOAD_MODE_AUTO)
-      throw std::runtime_error("--load: expected mmap, none or dio, found " + options.load);
-    of_model.load_mode = llama_load_mode_from_str(options.load.c_str());
+    of_model.use_extra_bufts = options.load != "stored";
+    of_model.load_mode = llama_load_mode_from_str(of_model.use_extra_bufts ? options.load.c_str() : "mmap");
+    if (of_model.load_mode == LLAMA_LOAD_MODE_AUTO)
+      throw std::runtime_error("--load: expected mmap, stored, none or dio, found " + options.load);
     of_model.n_gpu_layers = 0;
     model_ = llama_model_load_from_file(options.model.c_str(), of_model);
     if (model_ == nullptr) throw std::runtime_error(options.model + ": llama.cpp cannot load it");
