@@ -10,14 +10,10 @@ LFU, and the optimal one, which knows the future (and so needs little in a short
 Prefill: every expert that the prompt uses, once, over the disk's rate, or the products over the fastest multiply-add loop, whichever is
 longer.
 """
-import json
 import os
-import subprocess
 import tempfile
 
-
-def json_of(command):
-    return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+from contents import contents, json_of
 
 
 class Routing:
@@ -25,7 +21,7 @@ class Routing:
 
     def __init__(self, sluice, store, tokens, predict):
         self.sluice = sluice
-        self.model = json_of([sluice, "inspect", store, "--json", "-q"])
+        self.model = contents(sluice, store)
         self.folder = tempfile.TemporaryDirectory()
         self.trace = os.path.join(self.folder.name, "routing.trace")
         self.tokens = json_of([sluice, "trace", store, "--tokens", tokens, "-n", str(predict), "--temp", "0", "--ignore-eos", "-o",

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""llama.cpp and Sluice on the same weights and tokens, in alternating runs under the same limits of memory. See README.md beside this
-file."""
+"""llama.cpp, Sluice and, if asked for, an engine that reads experts itself, on the same weights and tokens, in alternating runs under the
+same limits of memory. See README.md beside this file."""
 import argparse
 import datetime
 import json
@@ -18,11 +18,15 @@ import bench  # noqa: E402
 import bound  # noqa: E402
 import ledger  # noqa: E402
 import machine  # noqa: E402
+import streaming  # noqa: E402
+from contents import contents, kept_always  # noqa: E402
 from group import MemoryGroup, Watched  # noqa: E402
 
 GB = 10**9
 CACHE = os.environ.get("SLUICE_PEERS", os.path.expanduser("~/.cache/sluice-peers"))
-MEASURES = {"load s": ("load_s", 1), "decode tok/s": ("decode_tok_s", 1), "MB read a token": ("read_bytes_per_token", 1e-6),
+SHORT_PROMPT = "1,2,3,4,5,6,7,8"  # of runs that find settings
+MEASURES = {"load s": ("load_s", 1), "first token s": ("first_token_s", 1),
+            "decode tok/s": ("decode_tok_s", 1), "MB read a token": ("read_bytes_per_token", 1e-6),
             "CPU s a token": ("cpu_s_per_token", 1), "peak GiB": ("peak", 2**-30)}
 
 
@@ -33,7 +37,7 @@ def size(text):
 def parse():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--gguf", required=True)
-    parser.add_argument("--store", required=True, help="the same weights, packed: NAME.sluice")
+    parser.add_argument("--store", required=True, help="what Sluice runs: the same weights packed, NAME.sluice, or the GGUF file itself")
     parser.add_argument("--memory", default="8GB,12GB,16GB,none", help="limits of the cgroups, in GB; none: no limit")
     parser.add_argument("--headroom", default="0.1GB", help="of a limit, what --memory of Sluice leaves to the kernel's own pages")
     parser.add_argument("--prompt", type=int, default=512, help="tokens, drawn at random")
@@ -42,7 +46,11 @@ def parse():
     parser.add_argument("--seconds", type=float, default=60, help="llama.cpp begins no further token after as many of decoding")
     parser.add_argument("--read-ahead", default="found,128", help="of the disk, in KiB, for llama.cpp (Sluice reads directly)")
     parser.add_argument("--cache", default="cold,warm", help="cold: nothing of the files in the page cache; warm: right after a cold run")
-    parser.add_argument("--settings", default="", help="of llama.cpp: LOAD,THREADS such as mmap,2; default: what a short run finds best")
+    parser.add_argument("--settings", default="", help="of llama.cpp: LOAD,THREADS such as mmap,2; default: what short runs find best")
+    parser.add_argument("--first-token", type=int, default=0, help="also a cold start with as many ids, up to the first token")
+    parser.add_argument("--streaming", default="", help="runner of an engine that reads experts itself (../bigmoe): rows of it, too")
+    parser.add_argument("--streaming-settings", default="",
+                        help="of it: LANES,MODE,THREADS such as 4,overlap,2; default: what short runs at the first limit find best")
     parser.add_argument("--sluice-options", default="", help="more options for sluice run, in one word: '--chunk 512'")
     parser.add_argument("--json", default="", help="all figures of all runs, into this file")
     parser.add_argument("--ledger", default="", help="append the medians to this ledger: bench/results/llamacpp.csv")
@@ -60,8 +68,14 @@ def parse():
             parser.error(f"--memory, --headroom: expected a number of GB or (--memory) none, found {limit}, {options.headroom}")
     if options.settings:
         load, _, threads = options.settings.partition(",")
-        if load not in ("mmap", "none", "dio") or not threads.isdigit() or int(threads) < 1:
-            parser.error(f"--settings: expected mmap, none or dio, a comma and threads, found {options.settings}")
+        if load not in ("mmap", "stored", "none", "dio") or not threads.isdigit() or int(threads) < 1:
+            parser.error(f"--settings: expected mmap, stored, none or dio, a comma and threads, found {options.settings}")
+    if options.streaming_settings:
+        try:
+            streaming.split(options.streaming_settings)
+        except ValueError:
+            parser.error(f"--streaming-settings: expected lanes, serial, overlap or overlap+predict, and threads, such as 4,overlap,2, found "
+                         f"{options.streaming_settings}")
     for kib in options.read_ahead.split(","):
         if kib != "found" and not kib.isdigit():
             parser.error(f"--read-ahead: expected found or KiB, found {kib}")
@@ -81,11 +95,16 @@ def parse():
 class Comparison:
     def __init__(self, options):
         self.o = options
-        self.vocab = bound.json_of([options.sluice, "inspect", options.store, "--json", "-q"])["vocab"]
+        model = contents(options.sluice, options.store)
         draw = random.Random(1)
-        self.prompt, self.second = (",".join(str(draw.randrange(self.vocab)) for _ in range(options.prompt)) for _ in range(2))
-        self.runs, self.disk_rates = [], []
+        self.prompt, self.second, self.short = (",".join(str(draw.randrange(model["vocab"])) for _ in range(count))
+                                                for count in (options.prompt, options.prompt, options.first_token))
+        self.runs, self.disk_rates, self.tuned = [], [], {}
         self.settings = tuple(options.settings.split(",")) if options.settings else None
+        self.streaming = None
+        if options.streaming:
+            self.streaming = streaming.Streaming(options.streaming, options.gguf, kept_always(model), model["experts"]["bytes"],
+                                                 options.streaming_settings)
 
     # --- One program, once
 
@@ -93,19 +112,29 @@ class Comparison:
         return [self.o.runner, "-m", self.o.gguf, "--tokens", prompt, "-n", str(predict), "--load", settings[0], "-t", settings[1],
                 "--seconds", str(seconds)]
 
-    def run_peer(self, group, settings, prompt=None, predict=None, seconds=None):
-        done = Watched(self.peer_command(settings, prompt or self.prompt, predict or self.o.n, seconds or self.o.seconds), group)
+    def run_llamacpp(self, group, settings, prompt=None, predict=None, seconds=None):
+        command = self.peer_command(settings, prompt or self.prompt, predict or self.o.n, seconds or self.o.seconds)
+        return self.run_peer(group, command, ",".join(settings))
+
+    def run_streaming(self, group, limit, settings=None, prompt=None, predict=None, seconds=None):
+        settings = settings or self.streaming.settings
+        command = self.streaming.command(limit, settings, prompt or self.prompt, predict or self.o.n, seconds or self.o.seconds)
+        return self.run_peer(group, command, f"{settings}, cache of {command[command.index('--cache-mb') + 1]} MiB")
+
+    def run_peer(self, group, command, settings):
+        done = Watched(command, group)
         if done.failed:
-            return {"failed": done.failed, "settings": ",".join(settings), "peak": done.peak}
+            return {"failed": done.failed, "settings": settings, "peak": done.peak}
         out, decoded = done.json, len(done.json["tokens"]) - 1
         begin = out["load"]["seconds"] + sum(p["seconds"] for p in out["prefill"])
         decode = out["decode"]
         joules = done.between(begin, begin + decode["seconds"])["joules"]
         return {"load_s": out["load"]["seconds"], "prefill_s": out["prefill"][-1]["seconds"], "prefill_read_bytes": out["prefill"][-1]["read_bytes"],
-                "decode_tok_s": decoded / decode["seconds"] if decoded else 0, "decoded": decoded,
+                "first_token_s": begin, "decode_tok_s": decoded / decode["seconds"] if decoded else 0, "decoded": decoded,
                 "read_bytes_per_token": decode["read_bytes"] / max(decoded, 1), "cpu_s_per_token": decode["cpu_s"] / max(decoded, 1),
                 "joules_per_token": None if joules is None else joules / max(decoded, 1), "peak": done.peak, "seconds": done.seconds,
-                "tokens": out["tokens"], "settings": ",".join(settings)}
+                "tokens": out["tokens"], "settings": settings,
+                "engine_name": out.get("engine", "llama.cpp"), "cache_hit_percent": out.get("cache_hit_percent")}
 
     def sluice_command(self, limit, prompts, predict):
         command = [self.o.sluice, "run", self.o.store, "-n", str(predict), "--temp", "0", "--ignore-eos", "--json", "-q"]
@@ -115,14 +144,14 @@ class Comparison:
             command += ["--memory", str(limit - size(self.o.headroom))]
         return command + self.o.sluice_options.split()
 
-    def run_sluice(self, group, limit):
-        done = Watched(self.sluice_command(limit, [self.prompt], self.o.n), group)
+    def run_sluice(self, group, limit, prompt=None, predict=None):
+        done = Watched(self.sluice_command(limit, [prompt or self.prompt], predict or self.o.n), group)
         if done.failed:
             return {"failed": done.failed, "peak": done.peak}
         out, times, decoded = done.json, done.json["timing"], len(done.json["tokens"]) - 1
         first = times["first_token_s"]
         decode = done.between(first, first + times["decode_s"])
-        return {"load_s": times["load_s"], "prefill_s": times["prefill_s"],
+        return {"load_s": times["load_s"], "prefill_s": times["prefill_s"], "first_token_s": first,
                 "prefill_read_bytes": done.between(first - times["prefill_s"], first)["read_bytes"],
                 "decode_tok_s": decoded / times["decode_s"], "decoded": decoded, "read_bytes_per_token": decode["read_bytes"] / decoded,
                 "cpu_s_per_token": decode["cpu_s"] / decoded,
@@ -153,13 +182,21 @@ class Comparison:
             available = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
         fits = os.path.getsize(self.o.gguf) < 0.8 * min(limit or available, available)
         tried = {}
-        for settings in [("mmap", "2"), ("mmap", "1")] + ([("none", "2"), ("dio", "2")] if fits else []):
+        for settings in [("mmap", "2"), ("stored", "2"), ("stored", "1")] + ([("none", "2"), ("dio", "2")] if fits else []):
             with MemoryGroup(limit) as group:
                 machine.drop_from_cache(self.o.gguf)  # pages that the run before paid for would be free
-                figures = self.run_peer(group, settings, prompt="1,2,3,4,5,6,7,8", predict=6, seconds=20)
+                figures = self.run_llamacpp(group, settings, prompt=SHORT_PROMPT, predict=6, seconds=20)
             tried[",".join(settings)] = figures.get("decode_tok_s", 0)
             print(f"llama.cpp {','.join(settings)}: {tried[','.join(settings)]:.3f} tok/s {figures.get('failed', '')}", file=sys.stderr)
         return tuple(max(tried, key=tried.get).split(",")), tried
+
+    def tune_streaming(self, limit):
+        def run(settings):
+            with MemoryGroup(limit) as group:
+                machine.drop_from_cache(self.o.gguf)
+                return self.run_streaming(group, limit, settings, SHORT_PROMPT, 6, 20)
+
+        return self.streaming.tune(limit, run)
 
     def in_group(self, limit, caches, run, note):
         """A cold run, and a warm one in the same group: pages that another group pays for would be free."""
@@ -173,27 +210,49 @@ class Comparison:
 
     def compare(self, read_ahead):
         caches = self.o.cache.split(",")
-        tuned = {}
         for memory in self.o.memory.split(","):
             limit = size(memory)
             settings = self.settings
             if settings is None:
                 read_ahead.set(128)
-                settings, tuned[memory] = self.tune(limit)
+                settings, self.tuned.setdefault(memory, {})["llama.cpp"] = self.tune(limit)
+            if self.streaming and not self.streaming.settings:
+                self.tuned.setdefault(memory, {})["streaming peer"] = self.tune_streaming(limit)
             for turn in range(self.o.runs):
                 for kib in self.o.read_ahead.split(","):
                     self.disk_rates.append(machine.best_direct_rate(self.o.store))
                     read_ahead.set(read_ahead.found if kib == "found" else int(kib))
                     name = f"{read_ahead.found} KiB, as found" if kib == "found" else f"{kib} KiB"
-                    self.in_group(limit, caches, lambda group: self.run_peer(group, settings),
+                    self.in_group(limit, caches, lambda group: self.run_llamacpp(group, settings),
                                   lambda cache, f: self.note("llama.cpp", memory, name, cache, turn, f))
                     read_ahead.set(read_ahead.found)
                     self.in_group(limit, caches, lambda group: self.run_sluice(group, limit),
                                   lambda cache, f: self.note("sluice", memory, "direct", cache, turn, f))
+                    if self.streaming:
+                        self.in_group(limit, caches, lambda group: self.streaming.living(limit, lambda: self.run_streaming(group, limit)),
+                                      lambda cache, f: self.note("streaming", memory, "direct", cache, turn, f))
+                    if self.o.first_token:
+                        self.first_tokens(limit, memory, settings, turn, kib, read_ahead, name)
                     if limit is None:
                         with MemoryGroup(None) as group:
                             self.note("sluice", memory, "direct", "second prompt", turn, self.run_sluice_second_prompt(group, None))
-        return tuned
+
+    def first_tokens(self, limit, memory, settings, turn, kib, read_ahead, name):
+        """Cold starts with a short prompt; two tokens, so that all engines count alike. Read-ahead concerns llama.cpp alone."""
+        def cold(engine, read_ahead_of, run):
+            with MemoryGroup(limit) as group:
+                machine.drop_from_cache(self.o.gguf, self.o.store)
+                self.note(engine, memory, read_ahead_of, f"{self.o.first_token} ids", turn, run(group))
+
+        read_ahead.set(read_ahead.found if kib == "found" else int(kib))
+        cold("llama.cpp", name, lambda group: self.run_llamacpp(group, settings, self.short, 2))
+        read_ahead.set(read_ahead.found)
+        if kib != self.o.read_ahead.split(",")[0]:
+            return
+        cold("sluice", "direct", lambda group: self.run_sluice(group, limit, self.short, 2))
+        if self.streaming:
+            cold("streaming", "direct",
+                 lambda group: self.streaming.living(limit, lambda: self.run_streaming(group, limit, None, self.short, 2)))
 
     # --- What the machine could do
 
@@ -211,13 +270,18 @@ class Comparison:
 
     # --- The table
 
-    def rows(self, memory):
-        """Runs of one kind together, in order of appearance."""
+    def rows(self, memory, short=False):
+        """Runs of one kind together, in order of appearance; `short`: those of --first-token."""
         kinds = {}
         for run in self.runs:
-            if run["memory"] == memory:
+            if run["memory"] == memory and run["cache"].endswith(" ids") == short:
                 kinds.setdefault((run["engine"], run["read_ahead"], run["cache"]), []).append(run)
         return kinds
+
+    def names(self):
+        """Of engines that run one way."""
+        peers = (r["engine_name"] for r in self.runs if r["engine"] == "streaming" and "engine_name" in r)
+        return {"sluice": "Sluice", "streaming": next(peers, "streaming peer")}
 
     def print_table(self, memory, bounds):
         kinds = self.rows(memory)
@@ -232,12 +296,15 @@ class Comparison:
             for cache in ours:
                 ours[cache]["prefill_s"] = ours["second prompt"]["prefill_s"]
         best = max((kind["decode_tok_s"] for kind in ours.values() if kind["decode_tok_s"]), default=None)
-        settings = next((r["settings"] for r in self.runs if r["memory"] == memory and "settings" in r), "")
-        print(f"\n{memory if memory != 'none' else 'no limit'} (llama.cpp: load mode and threads {settings})")
-        print(f"{'':44} {'load':>6} {'prefill':>8} {'Sluice':>6} {'decode tok/s':>22} {'Sluice':>6} {'MB read':>8} {'CPU s':>6} {'peak':>6} {'J':>6}")
-        print(f"{'':44} {'s':>6} {'tok/s':>8} {'is ×':>6} {'(least … most)':>22} {'is ×':>6} {'a token':>8} {'/token':>6} {'GiB':>6} {'/token':>6}")
+        settings = {r["engine"]: r["settings"] for r in self.runs if r["memory"] == memory and "settings" in r}
+        peer = self.names()["streaming"]
+        print(f"\n{memory if memory != 'none' else 'no limit'} (llama.cpp: load mode and threads {settings.get('llama.cpp', '')}" +
+              (f"; {peer}: lanes, mode and threads {settings['streaming']}" if "streaming" in settings else "") + ")")
+        for words in (("load", "prefill", "Sluice", "decode tok/s", "Sluice", "of", "MB read", "CPU s", "peak", "J"),
+                      ("s", "tok/s", "is ×", "(least … most)", "is ×", "bound", "a token", "/token", "GiB", "/token")):
+            print(" ".join([f"{'':44}", *(f"{word:>{width}}" for word, width in zip(words, (6, 8, 6, 22, 6, 6, 8, 6, 6, 6)))]))
         for (engine, read_ahead, cache), runs in kinds.items():
-            name = f"{engine}, {read_ahead}, {cache}" if engine != "sluice" else f"sluice, {cache}"
+            name = {"sluice": f"sluice, {cache}", "streaming": f"{peer}, {cache}"}.get(engine, f"{engine}, {read_ahead}, {cache}")
             good = [r for r in runs if "failed" not in r]
             if not good:
                 print(f"{name:44} failed: {runs[0]['failed'][:90]}")
@@ -247,20 +314,31 @@ class Comparison:
             line = f"{name:44} {median(good, 'load_s'):6.1f} {self.o.prompt / prefill:8.1f} "
             line += f"{prefill / beside['prefill_s']:6.1f} " if beside.get("prefill_s") else f"{'':6} "
             if decode is None:
-                line += f"{'':22} {'':6} {'':8} {'':6} "
+                line += f"{'':22} {'':6} {'':6} {'':8} {'':6} "
             else:
                 rates = [r["decode_tok_s"] for r in good]
                 line += f"{f'{decode:.3f} ({min(rates):.3f} … {max(rates):.3f})':>22} "
                 line += f"{beside['decode_tok_s'] / decode:6.1f} " if beside.get("decode_tok_s") and decode else f"{'':6} "
+                line += f"{decode / bounds['online']['tok_s']:6.2f} "
                 line += f"{median(good, 'read_bytes_per_token') * 1e-6:8.1f} {median(good, 'cpu_s_per_token'):6.2f} "
             joules = median(good, "joules_per_token")
             line += f"{max(r['peak'] for r in good) / 2**30:6.2f} " + (f"{joules:6.1f}" if joules else f"{'-':>6}")
             print(line + (f"; {len(runs) - len(good)} of {len(runs)} failed" if len(good) < len(runs) else ""))
+        for who, tried in self.tuned.get(memory, {}).items():
+            print(f"{who}, short runs, tok/s: " + "; ".join(f"{name} {rate:.3f}" for name, rate in tried.items()))
         prefill = bounds["prefill"]["in_memory_tok_s" if memory == "none" else "tok_s"]
         for kind, what in (("online", "bound, best of lru and lfu"), ("optimal", "bound, cache that knows the future")):
             it = bounds[kind]
             share = f"{best / it['tok_s']:.2f} reached" if best else ""
-            print(f"{what:44} {'':6} {prefill:8.1f} {'':6} {it['tok_s']:22.3f} {'':6} {it['read_bytes'] * 1e-6:8.1f}   {share}")
+            print(f"{what:44} {'':6} {prefill:8.1f} {'':6} {it['tok_s']:22.3f} {'':6} {'':6} {it['read_bytes'] * 1e-6:8.1f}   {share}")
+        short = {f"{engine}, {read_ahead}" if engine == "llama.cpp" else self.names()[engine]:
+                 median([r for r in runs if "failed" not in r], "first_token_s")
+                 for (engine, read_ahead, _), runs in self.rows(memory, short=True).items()}
+        if short:
+            least = min((seconds for name, seconds in short.items() if name.startswith("llama.cpp") and seconds), default=None)
+            share = f"; Sluice's is {short['Sluice'] / least:.2f} of llama.cpp's least" if short["Sluice"] and least else ""
+            text = "; ".join(f"{name}: {f'{seconds:.2f} s' if seconds else 'failed'}" for name, seconds in short.items())
+            print(f"first token of {self.o.first_token} ids, cold, loading included: {text}{share}")
 
     def ledger_rows(self, started, repeated, load, bounds):
         """Medians of each kind of run, and the bounds, as bench/results/README.md says."""
@@ -276,7 +354,7 @@ class Comparison:
             budget = "no limit" if memory == "none" else memory.replace("GB", " GB")
             for (engine, read_ahead, cache), runs in self.rows(memory).items():
                 good = [r for r in runs if "failed" not in r]
-                who = "Sluice" if engine == "sluice" else f"llama.cpp, {'as found' if 'as found' in read_ahead else 'tuned'}"
+                who = self.names().get(engine, f"llama.cpp, {'as found' if 'as found' in read_ahead else 'tuned'}")
                 equal = all(r.get("tokens") == ours[:len(r.get("tokens", ours))] for r in good) if ours else False
                 values = {name: [r[key] * factor for r in good if r.get(key) is not None] for name, (key, factor) in MEASURES.items()}
                 values["prefill tok/s"] = [self.o.prompt / r["prefill_s"] for r in good]
@@ -285,6 +363,12 @@ class Comparison:
                         yield {**head, "case": f"{shape}; {budget}; {cache}; {who}", "measure": measure, "rounds": len(of_runs),
                                "median": statistics.median(of_runs), "low": min(of_runs), "high": max(of_runs),
                                "checked": "yes" if equal else None}
+            for (engine, read_ahead, cache), runs in self.rows(memory, short=True).items():
+                values = [r["first_token_s"] for r in runs if "failed" not in r]
+                who = self.names().get(engine, f"llama.cpp, {'as found' if 'as found' in read_ahead else 'tuned'}")
+                if values:
+                    yield {**head, "case": f"{shape}; {budget}; cold, {cache}; {who}", "measure": "first token s", "rounds": len(values),
+                           "median": statistics.median(values), "low": min(values), "high": max(values)}
             for kind, who in (("online", "bound, LRU or LFU"), ("optimal", "bound, future known")):
                 it = bounds[memory][kind]
                 for measure, value in (("decode tok/s", it["tok_s"]), ("MB read a token", it["read_bytes"] * 1e-6)):
@@ -292,22 +376,27 @@ class Comparison:
 
     def agreement(self):
         """Whether all runs gave the same tokens, as far as they go: --seconds ends some early."""
-        answers = {e: [r["tokens"] for r in self.runs if r["engine"] == e and "tokens" in r] for e in ("llama.cpp", "sluice")}
-        if not all(answers.values()):
+        answers = {}
+        for run in self.runs:
+            if "tokens" in run and not run["cache"].endswith(" ids"):
+                answers.setdefault(run["engine"], []).append(run["tokens"])
+        if "sluice" not in answers or len(answers) < 2:
             return "no answers to compare"
-        ours = answers["sluice"][0]
-        same = all(tokens == ours for tokens in answers["sluice"])
-        peers = answers["llama.cpp"]
-        differ = [next(i for i, (a, b) in enumerate(zip(tokens, ours)) if a != b) for tokens in peers if tokens != ours[:len(tokens)]]
-        theirs = f"equal them in {len(peers) - len(differ)} of {len(peers)} runs (of {min(map(len, peers))} to {max(map(len, peers))} tokens)"
-        if differ:
-            theirs += f", and for the first {min(differ)} tokens in the others: it rounds otherwise"
-        return f"Sluice's answers are {'all equal' if same else 'NOT EQUAL, which must never be'}; llama.cpp's {theirs}"
+        ours = answers.pop("sluice")
+        text = f"Sluice's answers are {'all equal' if all(tokens == ours[0] for tokens in ours) else 'NOT EQUAL, which must never be'}"
+        for engine, theirs in answers.items():
+            differ = [next(i for i, (a, b) in enumerate(zip(tokens, ours[0])) if a != b) for tokens in theirs if tokens != ours[0][:len(tokens)]]
+            text += (f"; {self.names().get(engine, engine)}'s equal them in {len(theirs) - len(differ)} of {len(theirs)} runs "
+                     f"(of {min(map(len, theirs))} to {max(map(len, theirs))} tokens)")
+            if differ:
+                text += f", and for the first {min(differ)} tokens in the others: it rounds otherwise"
+        return text
 
 
 def main():
     options = parse()
-    for path in (options.gguf, options.store, options.runner, options.sluice, os.path.join(options.bench, "sluice_bench_kernels")):
+    for path in (options.gguf, options.store, options.runner, options.streaming or options.runner, options.sluice,
+                 os.path.join(options.bench, "sluice_bench_kernels")):
         if not os.path.exists(path):
             sys.exit(f"compare.py: {path}: not there; README.md beside this file says how it is made")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that read-ahead is set back
@@ -315,7 +404,7 @@ def main():
     started = datetime.datetime.now()
     load = os.getloadavg()[0]
     with machine.ReadAhead(options.store) as read_ahead:
-        tuned = comparison.compare(read_ahead)
+        comparison.compare(read_ahead)
     rates = comparison.rates()
     routing = bound.Routing(options.sluice, options.store, comparison.prompt, options.n)
     repeated = routing.repeated()
@@ -335,7 +424,7 @@ def main():
     if options.json:
         with open(options.json, "w") as file:
             json.dump({"date": started.isoformat(timespec="seconds"), "load": load, "prompt": options.prompt, "predict": options.n,
-                       "rates": rates, "disk_rates": comparison.disk_rates, "repeated": repeated, "tuned": tuned, "bounds": bounds,
+                       "rates": rates, "disk_rates": comparison.disk_rates, "repeated": repeated, "tuned": comparison.tuned, "bounds": bounds,
                        "runs": comparison.runs}, file, indent=1)
 
 

@@ -2,76 +2,27 @@
 // but it also prints the tokens, so that answers can be compared, and the bytes read and CPU time of decoding
 // alone.
 //
-//   llama-runner -m FILE.gguf --tokens 1,2,3 [--tokens …] [-n N] [-t THREADS] [--load mmap|none|dio]
-//   [--logits FILE] [--seconds S]
+//   llama-runner -m FILE.gguf --tokens 1,2,3 [--tokens …] [-n N] [-t THREADS]
+//   [--load mmap|stored|none|dio] [--logits FILE] [--seconds S]
 //
+// Weights of some types are laid out anew while they load, in memory that the kernel cannot take back;
+// `stored` is mmap without that (--no-repack of llama.cpp's own programs).
 // Prompts are prefilled one after the other, each into an empty cache. The last prompt is continued greedily
 // until N tokens exist or S seconds have passed. --logits writes the float32 logits of all positions of the
 // last prompt. Loading is a phase of its own and never counts as prefill.
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
-#include <sys/resource.h>
-
+#include "../counters.h"
 #include "llama.h"
 
 namespace {
-
-// Counters of this process so far.
-struct Counters {
-  double seconds = 0, cpu_s = 0, read_bytes = 0, major_faults = 0;
-};
-
-Counters now() {
-  Counters c;
-  c.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  const auto of = [](const timeval& t) {
-    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
-  };
-  c.cpu_s = of(usage.ru_utime) + of(usage.ru_stime);
-  c.major_faults = static_cast<double>(usage.ru_majflt);
-  std::ifstream io("/proc/self/io");
-  for (std::string name; io >> name;) {
-    double value = 0;
-    io >> value;
-    if (name == "read_bytes:") c.read_bytes = value;
-  }
-  return c;
-}
-
-std::string json_of(const Counters& from, const Counters& to) {
-  char text[256];
-  std::snprintf(text, sizeof(text),
-                "{\"seconds\": %.6f, \"cpu_s\": %.6f, \"read_bytes\": %.0f, \"major_faults\": %.0f}",
-                to.seconds - from.seconds, to.cpu_s - from.cpu_s, to.read_bytes - from.read_bytes,
-                to.major_faults - from.major_faults);
-  return text;
-}
-
-template <class T>
-std::string joined(const std::vector<T>& items) {
-  std::ostringstream out;
-  for (std::size_t i = 0; i < items.size(); ++i) out << (i == 0 ? "" : ", ") << items[i];
-  return out.str();
-}
-
-std::vector<llama_token> parse_tokens(const std::string& text) {
-  std::vector<llama_token> tokens;
-  std::istringstream in(text);
-  for (std::string item; std::getline(in, item, ',');) tokens.push_back(std::stoi(item));
-  if (tokens.empty()) throw std::runtime_error("--tokens: no token ids");
-  return tokens;
-}
 
 struct Options {
   std::string model, load = "mmap", logits;
@@ -112,9 +63,10 @@ class Runner {
  public:
   explicit Runner(const Options& options) : options_(options) {
     llama_model_params of_model = llama_model_default_params();
-    if (llama_load_mode_from_str(options.load.c_str()) == LLAMA_LOAD_MODE_AUTO)
-      throw std::runtime_error("--load: expected mmap, none or dio, found " + options.load);
-    of_model.load_mode = llama_load_mode_from_str(options.load.c_str());
+    of_model.use_extra_bufts = options.load != "stored";
+    of_model.load_mode = llama_load_mode_from_str(of_model.use_extra_bufts ? options.load.c_str() : "mmap");
+    if (of_model.load_mode == LLAMA_LOAD_MODE_AUTO)
+      throw std::runtime_error("--load: expected mmap, stored, none or dio, found " + options.load);
     of_model.n_gpu_layers = 0;
     model_ = llama_model_load_from_file(options.model.c_str(), of_model);
     if (model_ == nullptr) throw std::runtime_error(options.model + ": llama.cpp cannot load it");
