@@ -183,6 +183,11 @@ TEST_F(TraceTest, ABatchIsRecordedAndReplayed) {
   ASSERT_EQ(traced["sequences"].size(), 3u);
   for (std::size_t i = 0; i < 3; ++i)
     EXPECT_EQ(traced["sequences"][i]["tokens"], ran["sequences"][i]["tokens"]);
+  double longest = 0;
+  for (const Json& sequence : traced["sequences"])
+    longest = std::max(longest, sequence["timing"]["decode_s"].get<double>());
+  EXPECT_GT(longest, 0);
+  EXPECT_EQ(traced["timing"]["decode_s"], longest);
 }
 
 TEST_F(TraceTest, ReplayDecidesWhatTheEngineDecidedWithPools) {
