@@ -61,8 +61,8 @@ bool was_interrupted(const std::vector<engine::GenerateResult>& results) {
   });
 }
 
-// As in `run`: every sequence is in "sequences", a single one in the object itself, too. "timing" of the object is
-// that of the whole batch.
+// As in `run`: every sequence is in "sequences", a single one in the object itself, too. "timing" of the
+// object is that of the whole batch.
 void put_sequences(Json& json, const std::vector<engine::GenerateRequest>& requests,
                    const std::vector<engine::GenerateResult>& results) {
   double prefill_s = 0, decode_s = 0;
