@@ -283,7 +283,7 @@ TEST(CommandLine, PolicyFlagsAreWhereTheyAct) {
   expect_usage_error("profile m --preset zipmoe", "unknown flag --preset");
 }
 
-// A plan has no tokens to decide about. The command line of a run can be planned all the same.
+// A plan has no tokens to decide about. Still, the command line of a run can be planned.
 TEST(CommandLine, PlanNamesPolicyFlagsThatChangeNoPlanInOneLine) {
   const std::string help = sluice("plan --help").out, of_run = sluice("run --help").out;
   const std::string words = words_of(help);

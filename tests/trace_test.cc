@@ -369,7 +369,7 @@ TEST_F(TraceTest, AnInterruptedTraceIsReadAndContinued) {
   EXPECT_NE(foreign.err.find("not a routing trace"), std::string::npos) << foreign.err;
 }
 
-// The error of a file that found no room behind so many bytes.
+// The error of a file that found no room behind this many bytes.
 std::string no_room(const std::string& path, int bytes) {
   return "sluice: " + path + " at byte " + std::to_string(bytes) +
          ": cannot be written; expected a place with room, where you may write, found No space left on "

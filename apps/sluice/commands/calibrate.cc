@@ -230,7 +230,7 @@ void add_calibrate(Command& app) {
       "File that keeps what is finished: the same command goes on there after an interruption");
   command
       ->add_option(Setting::kHours, &options->hours,
-                   "Ends after so many hours with the errors reached by then; default: as long as it takes")
+                   "Ends after this many hours with the errors reached by then; default: as long as it takes")
       ->check(positive_hours);
   add_common_flags(
       *command, flags,

@@ -253,12 +253,11 @@ void add_pack(Command& app) {
       ->check(whole_number(Setting::kChunks, 1, codec::kMaxChunks));
   command->add_option(Setting::kLevel, &options->level,
                       fmt::format("Level of the codec: {}", codec_levels()));
-  command->add_option(
-      Setting::kSlices, &options->slices,
-      fmt::format(
-          "Round experts to codes of so many bits, the higher of them fetched by themselves (SliceMoE): {}. "
-          "Such a store cannot be unpacked",
-          fmt::join(slice_bits_names(), ", ")));
+  command->add_option(Setting::kSlices, &options->slices,
+                      fmt::format("Round experts to codes of this many bits, the higher of them fetched by "
+                                  "themselves (SliceMoE): {}. "
+                                  "Such a store cannot be unpacked",
+                                  fmt::join(slice_bits_names(), ", ")));
   command
       ->add_option(Setting::kDense, &options->dense,
                    "With " + Setting::kSlices + ": dense weights exact, or their large matrices in int8")
