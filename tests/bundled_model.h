@@ -41,7 +41,7 @@ inline Json run_json(const std::string& arguments) {
   return outcome.code == 0 ? Json::parse(outcome.out) : Json::object();
 }
 
-// A budget of so many MiB for a program that itself takes 6 MiB. A larger program (its code, and what
+// A budget of this many MiB for a program that itself takes 6 MiB. A larger program (its code, and what
 // sanitizers add) gets as much more, so that a tight budget stays tight.
 inline std::string memory(int mib) {
   static const int more = [] {

@@ -177,9 +177,8 @@ TEST(CommandLine, EveryMistakeOnTheCommandLineHasTheFormOfAnError) {
       "run: a flag is missing; expected one of --prompt, --file or --tokens, found none of them; `sluice run "
       "--help` explains the usage");
   expect("run m -p a -f b",
-         "run: flags that exclude each other; expected one of -p, -f or --tokens, found -p and -f; leave out "
-         "all "
-         "but one");
+         "run: flags that exclude each other; expected one of --prompt, --file or --tokens, found -p and -f; "
+         "leave out all but one");
   expect(
       "run m --prompt a --tokens 1",
       "run: flags that exclude each other; expected one of --prompt, --file or --tokens, found --prompt and "
@@ -267,13 +266,14 @@ TEST(CommandLine, HelpFitsTheTerminal) {
 TEST(CommandLine, HelpOfRunBeginsWithPromptAndSampling) {
   const std::string help = sluice("run --help").out;
   std::size_t at = 0;
-  for (const char* heading : {"\nArguments:\n", "\nPrompt (one of):\n", "\nSampling", "\nCommon flags:\n",
-                              "\nPolicies:\n", "\nModels in slices"}) {
+  for (const char* heading : {"\nArguments:\n", "\nPrompt (one of):\n", "\nChat template:\n", "\nSampling",
+                              "\nCommon flags:\n", "\nPolicies:\n", "\nModels in slices"}) {
     const std::size_t next = help.find(heading);
     ASSERT_NE(next, std::string::npos) << heading;
     EXPECT_GT(next, at) << heading;
     at = next;
   }
+  EXPECT_EQ(help.find("\nPrompt:\n"), std::string::npos) << "two groups of one name";
 }
 
 // A flag that nothing looks at is not taken for one that acts.
@@ -283,7 +283,7 @@ TEST(CommandLine, PolicyFlagsAreWhereTheyAct) {
   expect_usage_error("profile m --preset zipmoe", "unknown flag --preset");
 }
 
-// A plan has no tokens to decide about. The command line of a run can be planned all the same.
+// A plan has no tokens to decide about. Still, the command line of a run can be planned.
 TEST(CommandLine, PlanNamesPolicyFlagsThatChangeNoPlanInOneLine) {
   const std::string help = sluice("plan --help").out, of_run = sluice("run --help").out;
   const std::string words = words_of(help);

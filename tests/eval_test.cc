@@ -30,7 +30,7 @@ const std::string kData = SLUICE_SOURCE_DIR "/tests/data/eval/";
 
 class EvalTest : public sluice::testing::ScratchTest {
  protected:
-  // The first words of the bundled text, about so many bytes.
+  // The first words of the bundled text, about this many bytes.
   std::string text(std::size_t bytes) const {
     const std::string whole = content_of(kModel + "/eval.txt");
     std::ofstream(file("text")) << whole.substr(0, whole.rfind(' ', bytes));

@@ -49,7 +49,7 @@ class PackedModelTest : public ::testing::Test {
     EXPECT_EQ(run("pack " + kModel + " -o " + path + " --slices 8/4 --quiet").code, 0);
     return path;
   }
-  // Flags of so many prompts, which begin with another one for each seed.
+  // Flags of this many prompts, which begin with another one for each seed.
   static std::string prompts(std::size_t count, int seed) {
     const char* const all[] = {"The sea was calm, and the old man", "A fox went out",
                                "It was the best house in the village, with a red roof", "Once upon a time"};

@@ -156,6 +156,8 @@ TEST_F(PlanTest, AFlagThatCannotActIsRefusedAsByARun) {
   expect_refused(sliced() + " --precision high --trace x",
                  "--trace: recorded routing says how often whole experts");
   expect_refused(sliced() + " --precision high --theta 0.3", "--theta: this flag has no effect here");
+  expect_refused(store() + " --theta 0.3",
+                 ", found --precision full, which is for experts that are not in slices; give");
   expect_refused(sliced(), "--precision");
   expect_refused(store() + " --precision low", "only experts in slices have two precisions");
   expect_refused(store() + " --cache slice-lru", "--cache: this cache holds slices");

@@ -183,6 +183,11 @@ TEST_F(TraceTest, ABatchIsRecordedAndReplayed) {
   ASSERT_EQ(traced["sequences"].size(), 3u);
   for (std::size_t i = 0; i < 3; ++i)
     EXPECT_EQ(traced["sequences"][i]["tokens"], ran["sequences"][i]["tokens"]);
+  double longest = 0;
+  for (const Json& sequence : traced["sequences"])
+    longest = std::max(longest, sequence["timing"]["decode_s"].get<double>());
+  EXPECT_GT(longest, 0);
+  EXPECT_EQ(traced["timing"]["decode_s"], longest);
 }
 
 TEST_F(TraceTest, ReplayDecidesWhatTheEngineDecidedWithPools) {
@@ -364,7 +369,7 @@ TEST_F(TraceTest, AnInterruptedTraceIsReadAndContinued) {
   EXPECT_NE(foreign.err.find("not a routing trace"), std::string::npos) << foreign.err;
 }
 
-// The error of a file that found no room behind so many bytes.
+// The error of a file that found no room behind this many bytes.
 std::string no_room(const std::string& path, int bytes) {
   return "sluice: " + path + " at byte " + std::to_string(bytes) +
          ": cannot be written; expected a place with room, where you may write, found No space left on "

@@ -121,6 +121,7 @@ TEST_F(ZipMoeTest, ADamagedProfileOfAStoreIsAWarningAndIsMadeAgain) {
         "sluice: warning: the store's profile is passed over, and measured again: " + profile);
     ASSERT_NE(at, std::string::npos) << warned.err;
     EXPECT_EQ(warned.err.find("passed over", at + 60), std::string::npos) << "said twice: " << warned.err;
+    EXPECT_EQ(warned.err.find("; remove it"), std::string::npos) << warned.err;
     EXPECT_EQ(run("run" + request + " --json").err, "") << "made again";
     EXPECT_EQ(run("verify " + copy + " --quiet").code, 0);
   }
@@ -326,6 +327,9 @@ TEST_F(ZipMoeTest, ABatchGivesEachPromptItsOwnText) {
     const Json alone = run_json("run " + store() + " -p '" + prompts[i] + "'" + flags);
     for (const char* field : {"tokens", "text", "prompt_tokens", "stop_reason"})
       EXPECT_EQ(batch["sequences"][i][field], alone[field]) << i;
+    ASSERT_EQ(alone["sequences"].size(), 1u);
+    for (const char* field : {"tokens", "text", "prompt_tokens", "stop_reason"})
+      EXPECT_EQ(alone["sequences"][0][field], alone[field]) << i;
   }
   EXPECT_EQ(batch["experts"]["decode"]["steps"], 23);
   EXPECT_EQ(batch["experts"]["decode"]["tokens"], 69);

@@ -1,4 +1,4 @@
-// What is said of a name that is none of those a user may give.
+// The text about a name that is not among those a user may give.
 #pragma once
 
 #include <span>

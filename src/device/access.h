@@ -36,7 +36,7 @@ struct DeviceQueue {
   std::uint32_t* fault = nullptr;
 };
 
-// What an operation fails with that meets impossible operands, on whatever unit. Callers say where these are.
+// The error of an operation that meets impossible operands, on any unit. Callers say where these are.
 inline Error damaged_operands() {
   return Error(ErrorKind::kCorrupt, "exponents of packed weights in memory are no valid encoding by native")
       .fix("check the store with `sluice verify`, and the machine's memory");

@@ -44,8 +44,8 @@ struct ChunkedLink::OneCopy final : Copy {
   std::uint64_t turn = 0;  // in its class: when it came there
   Traffic traffic = Traffic::kDemand;
   Clock::Time ready{0};
-  Bytes moved = 0, under_way = 0;  // under_way: of chunks that are moving …
-  std::size_t chunks = 0;          // … so many
+  Bytes moved = 0, under_way = 0;  // under_way: of chunks that are moving
+  std::size_t chunks = 0;          // that are moving
   bool begun = false, withdrawn = false, done = false;
   std::optional<Error> error;  // the first; then no more chunks begin
 

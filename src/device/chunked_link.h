@@ -51,7 +51,7 @@ struct LinkChunk {
 class Mover {
  public:
   virtual ~Mover() = default;
-  // So many chunks of one thread may be under way at once.
+  // This many chunks of one thread may be under way at once.
   virtual std::size_t most_under_way() const = 0;
   virtual void admit_this_thread() = 0;  // is called first
   // Begins to move a chunk, or does it at once. Throws Error if nothing moves.

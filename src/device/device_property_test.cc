@@ -20,7 +20,7 @@ struct Mirror {
   std::vector<std::byte> content;
   bool known = true;  // false: a copy into it was given up or failed
   Event last = {};
-  int touched = 0;  // so many times
+  int touched = 0;  // this many times
 };
 
 // Is done when both are, and carries no error.

@@ -51,7 +51,7 @@ class BufferPool {
   BufferPool(Accountant& accountant, Account account, Bytes limit);
   HostBuffer take(Bytes bytes);  // Error(kBudget) if in-use buffers leave no room under limit
   bool can_take(Bytes bytes) const;
-  bool has_free(Bytes bytes) const;  // take() of so many bytes would map nothing
+  bool has_free(Bytes bytes) const;  // take() of this many bytes would map nothing
   void give(HostBuffer buffer);      // accepts a buffer that was charged to another account meanwhile
   // Cuts a buffer in use down to its first `bytes`; the pages behind them go back to the system.
   void shrink(HostBuffer& buffer, Bytes bytes);

@@ -26,7 +26,7 @@ struct Arithmetic {
   // Bytes of weights a second that a product reads for up to kTokensFree tokens; none: as fast as it goes.
   std::optional<double> bytes_per_s;
 
-  // For so many tokens a product takes as long as for one: its weights are read once. docs/devices.md.
+  // For this many tokens a product takes as long as for one: its weights are read once. docs/devices.md.
   static constexpr double kTokensFree = 32;
   // Seconds that the operation is to take; none: its real ones.
   std::optional<double> modelled(const Operation& operation) const;

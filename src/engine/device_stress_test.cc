@@ -82,7 +82,7 @@ struct Case {
   std::string placement, device_cache, host_cache = "lru", prefetch = "none";
   experts::Tiers tiers = experts::Tiers::kInclusive;
   DenseOn dense_on = DenseOn::kHost;
-  std::size_t part = 4;  // runs one in so many of all rounds
+  std::size_t part = 4;  // runs one in this many of all rounds
   bool link_is_slow = false;
 };
 

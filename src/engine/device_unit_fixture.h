@@ -133,7 +133,7 @@ class DeviceFor {
     kernels_ = make_unit_kernels(device::EmulatedSpec(), *device_, parts);
     return *kernels_;
   }
-  // Sets what the host keeps of experts, which have so many bytes each.
+  // Sets what the host keeps of experts, which have this many bytes each.
   void set_host(Bytes expert, EngineOptions& options) const {
     if (setup_.packed) options.keep = Keep::kPacked;
     options.cache = setup_.host_cache;

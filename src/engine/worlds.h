@@ -15,7 +15,7 @@ namespace sluice::engine {
 
 class Engine;
 
-// What an engine must have for so many worlds at a time, of `positions` tokens each, whose first `shared`
+// What an engine must have for this many worlds at a time, of `positions` tokens each, whose first `shared`
 // ones are a prompt that its prefixes() share: one sequence computes that, and each world has another.
 void make_room_for_worlds(std::size_t worlds, std::size_t positions, std::size_t shared,
                           EngineOptions& options);

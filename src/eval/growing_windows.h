@@ -75,7 +75,7 @@ struct GrownWindows {
 // Error(kInvalid) where there was no time for two windows; errors of the engines and of State.
 GrownWindows grow_windows(const GrowingWindows& growing, State& state);
 
-// The text of so many windows.
+// The text of this many windows.
 engine::CalibrationText calibration_text(std::span<const tokenizer::TokenId> text, const SteppedWindows& cut,
                                          std::size_t windows);
 

@@ -28,7 +28,7 @@ struct WindowOfWorlds {
 };
 
 Json to_json(const WindowOfWorlds& window);
-// Error(kInvalid) unless it has so many worlds.
+// Error(kInvalid) unless it has this many worlds.
 WindowOfWorlds window_of_worlds_from_json(const Json& json, const std::string& name, std::size_t worlds);
 
 // Thread-compatible. `engine` must outlive it: one with engine::make_room_for_worlds(), without a device,

@@ -8,8 +8,8 @@
 
 namespace sluice::kernels {
 
-// Waking a worker costs some microseconds: below so many multiply-adds (or numbers read) one thread does all
-// the work.
+// Waking a worker costs some microseconds: below this many multiply-adds (or numbers read) one thread does
+// all the work.
 inline constexpr std::size_t kSplitCost = std::size_t{1} << 16;
 
 inline unsigned threads(const Context& ctx) { return ctx.pool == nullptr ? 1 : ctx.pool->threads(); }

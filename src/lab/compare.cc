@@ -142,7 +142,7 @@ std::unique_ptr<engine::Engine> make_engine(const Contender& contender,
                                             engine::resolve(options, *contender.checkpoint, *contender.model),
                                             engine::generation_logit_rows(options.sequences));
   } catch (const Error& error) {
-    if (error.kind() == ErrorKind::kInterrupted) throw;  // whoever has the turn
+    if (error.kind() == ErrorKind::kInterrupted) throw;  // at any contender
     throw of_contender(contender.preset, error);
   }
 }

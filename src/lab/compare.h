@@ -163,7 +163,7 @@ class Comparer {
 Json to_json(const Spread& spread);  // {median, low, high}
 // Convert the result of Comparer::run.
 Json to_json(const Comparison& comparison);
-// For a terminal of so many columns.
+// For a terminal of this many columns.
 std::string table_text(const Comparison& comparison, std::size_t columns);
 
 }  // namespace sluice::lab

@@ -19,7 +19,7 @@ bool has_clocks(const Compared& compared);
 Json clocks_json(const Compared& compared);
 // Whether the predicted times order these contenders as the measured ones do, by the medians.
 bool same_ranking(const Comparison& comparison);
-// For a terminal of so many columns. REQUIRES: a device.
+// For a terminal of this many columns. REQUIRES: a device.
 std::string clocks_table(const Comparison& comparison, std::size_t columns);
 
 }  // namespace sluice::lab

@@ -125,7 +125,7 @@ class GgufModel {
   }
 
   void write(const std::string& path) const { write(path, tensors_, keys_); }
-  // In parts with so many tensors each, at most; the first has none. Returns the first part's path.
+  // In parts with this many tensors each, at most; the first has none. Returns the first part's path.
   std::string write_parts(const std::string& stem, std::size_t most) const {
     const std::size_t parts = 1 + (tensors_.size() + most - 1) / most;
     const auto path = [&](std::size_t part) {

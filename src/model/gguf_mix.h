@@ -16,7 +16,8 @@ class GgufMix {
  public:
   // "q4_k_m", or the name of a type in lower case: "q8_0". Error(kUsage) lists what there is.
   explicit GgufMix(std::string_view name);
-  // The type of a tensor: F32 for vectors and routers; a type whose blocks fit into rows of so many columns.
+  // The type of a tensor: F32 for vectors and routers; a type whose blocks fit into rows of this many
+  // columns.
   const store::GgufType& of(const TensorSpec& spec, const ModelConfig& config, std::uint64_t columns) const;
   static std::vector<std::string> names();
 

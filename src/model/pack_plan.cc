@@ -8,7 +8,7 @@
 namespace sluice::model {
 namespace {
 
-// Rows of the input embedding that are read together: a read of so many takes about the time of a read of
+// Rows of the input embedding that are read together: a read of this many takes about the time of a read of
 // one.
 constexpr std::uint64_t kRangeElements = 16 * 1024;
 

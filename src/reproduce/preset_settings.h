@@ -8,9 +8,9 @@
 
 namespace sluice::reproduce {
 
-// Its policies, without costs and seed, with so many slots a layer; `prefetch_size` where the preset does not
-// say how many experts it copies ahead. REQUIRES: a preset for a device. Error(kUsage) for one that cannot
-// run.
+// Its policies, without costs and seed, with this many slots a layer; `prefetch_size` where the preset does
+// not say how many experts it copies ahead. REQUIRES: a preset for a device. Error(kUsage) for one that
+// cannot run.
 lab::HybridSettings settings_of(const experts::NamedPreset& preset, std::uint32_t slots,
                                 std::uint32_t prefetch_size);
 

@@ -1,5 +1,5 @@
-// What the server asks of whoever answers: a model on its own thread, or a script in tests. Knows no HTTP and
-// no API; whatever of it is called by several threads says so.
+// What the server asks of the part that answers: a model on its own thread, or a script in tests. It knows no
+// HTTP and no API. Functions that several threads call say so.
 #pragma once
 
 #include <cstddef>

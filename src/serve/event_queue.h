@@ -15,7 +15,7 @@
 namespace sluice::serve {
 
 // Thread-safe. The engine's thread pushes and never waits for more than a copy of pointers; another thread
-// takes. Bounded: whoever does not take in time loses the request, not the engine.
+// takes. The queue is bounded: a taker that is too slow loses its request and does not stop the engine.
 class EventQueue {
  public:
   static constexpr std::size_t kMostBytes = std::size_t{1} << 20;
@@ -31,7 +31,7 @@ class EventQueue {
   // request is to be cancelled. A Finish or a Failure always fits.
   bool push(AnswerEvent event);
 
-  // What is there, in order: all, or the first events, of about so many bytes.
+  // What is there, in order: all, or the first events, of about this many bytes.
   std::vector<AnswerEvent> take(std::size_t most = static_cast<std::size_t>(-1));
   // Called, on the thread that pushes, when events come into an empty queue; must not wait, and must not call
   // the queue. At once, on the calling thread, if events are there already. Empty: nobody is called any more.

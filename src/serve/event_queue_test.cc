@@ -10,7 +10,7 @@ namespace {
 
 AnswerEvent text_of(std::size_t bytes) { return {.body = TextDelta{std::string(bytes, 'x'), {}}}; }
 
-// Queues that share so many bytes.
+// Queues that share this many bytes.
 class EventQueueTest : public ::testing::Test {
  protected:
   void share(std::size_t bytes) {
@@ -85,7 +85,7 @@ TEST_F(EventQueueTest, MemoryIsTakenAndGiven) {
   EXPECT_EQ(free_, 100'000u);
 }
 
-// Memory goes from whoever has most of it unread to whoever asks.
+// The request with the most unread bytes loses its memory to the one that asks.
 TEST_F(EventQueueTest, TheLongestIsEmptiedForOthers) {
   share(50'000);
   const std::shared_ptr<EventQueue> slow = queues_->make(), slower = queues_->make(), other = queues_->make();

@@ -55,7 +55,7 @@ struct TextRequest {
   Sampling sampling;
   std::vector<std::string> stops;                  // none is empty
   bool cache_prompt = true;                        // false: neither finds an earlier prefix nor leaves one
-  std::optional<std::size_t> logprobs;             // wanted, with so many of the likeliest beside each
+  std::optional<std::size_t> logprobs;             // wanted, with this many of the likeliest beside each
   bool prompt_logprobs = false;                    // also of the prompt's tokens but the first; with logprobs
   bool progress = false;                           // PrefillProgress events are wanted often
   std::optional<AnswerParsing> parsing;            // of a chat

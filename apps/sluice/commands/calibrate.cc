@@ -152,15 +152,15 @@ void calibrate_slices(const EngineFlags& flags, const std::string& reference_pat
 void calibrate(const Options& options) {
   const EngineFlags& flags = options.engine;
   if (options.residual) {
-    const std::pair<Setting, const std::string&> others[] = {{Setting::kReference, options.reference},
-                                                             {Setting::kState, options.state}};
-    for (const auto& [setting, value] : others)
-      if (!value.empty())
-        refuse(setting, "a residual is measured with one model, and at once",
-               Setting::kResidual + " without it", "both", "leave out one of the two");
-    if (options.hours)
-      refuse(Setting::kHours, "a residual is measured with a text, and not longer",
-             Setting::kResidual + " without it", "both", "leave out one of the two");
+    const struct {
+      Setting setting;
+      bool given;
+      const char* why;
+    } others[] = {{Setting::kReference, !options.reference.empty(), "a residual is measured with one model"},
+                  {Setting::kState, !options.state.empty(), "a residual is measured in one go"},
+                  {Setting::kHours, options.hours.has_value(), "a residual takes as long as its text"}};
+    for (const auto& [setting, given, why] : others)
+      if (given) refuse(setting, why, Setting::kResidual + " without it", "both", "leave out one of the two");
     return calibrate_residual(
         flags, {options.file, options.output, options.tokens.value_or(kResidualTokens), options.window});
   }
@@ -230,7 +230,7 @@ void add_calibrate(Command& app) {
       "File that keeps what is finished: the same command goes on there after an interruption");
   command
       ->add_option(Setting::kHours, &options->hours,
-                   "Ends after so many hours with the errors reached by then; default: as long as it takes")
+                   "Ends after this many hours with the errors reached by then; default: as long as it takes")
       ->check(positive_hours);
   add_common_flags(
       *command, flags,

@@ -167,14 +167,14 @@ void add_eval(Command& app) {
       ->group(text);
   command->add_option(Setting::kTask, &options->task, eval::choice_task_names())->group(task);
   command->add_option(Setting::kData, &options->data, "Its items, also NAME.zst")->group(task);
-  command->add_option(Setting::kLimit, &options->limit, "The first so many items only")
+  command->add_option(Setting::kLimit, &options->limit, "Only this many items, from the first")
       ->check(whole_number(Setting::kLimit, 1, 1 << 30))
       ->group(task);
   command
-      ->add_option(
-          Setting::kPrefill, &options->prefill,
-          "The first so many tokens of each window or item go in as a prompt, the others one by one, as in a "
-          "generation; default: all as a prompt, but 64 where decoding changes precision or routing")
+      ->add_option(Setting::kPrefill, &options->prefill,
+                   "This many tokens of each window or item, from the first, go in as a prompt, the others "
+                   "one by one, as in a "
+                   "generation; default: all as a prompt, but 64 where decoding changes precision or routing")
       ->check(whole_number(Setting::kPrefill, 0, 1 << 24));
   command
       ->add_option(Setting::kMachine, &options->machine,

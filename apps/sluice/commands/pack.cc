@@ -253,12 +253,11 @@ void add_pack(Command& app) {
       ->check(whole_number(Setting::kChunks, 1, codec::kMaxChunks));
   command->add_option(Setting::kLevel, &options->level,
                       fmt::format("Level of the codec: {}", codec_levels()));
-  command->add_option(
-      Setting::kSlices, &options->slices,
-      fmt::format(
-          "Round experts to codes of so many bits, the higher of them fetched by themselves (SliceMoE): {}. "
-          "Such a store cannot be unpacked",
-          fmt::join(slice_bits_names(), ", ")));
+  command->add_option(Setting::kSlices, &options->slices,
+                      fmt::format("Round experts to codes of this many bits, the higher of them fetched by "
+                                  "themselves (SliceMoE): {}. "
+                                  "Such a store cannot be unpacked",
+                                  fmt::join(slice_bits_names(), ", ")));
   command
       ->add_option(Setting::kDense, &options->dense,
                    "With " + Setting::kSlices + ": dense weights exact, or their large matrices in int8")
@@ -266,13 +265,15 @@ void add_pack(Command& app) {
   command->add_option(Setting::kExclude, &options->exclude,
                       "Leave out files or directories that match this glob (repeatable)");
   options->common.memory = "1GiB";
-  add_common_flags(*command, options->common,
-                   {.memory = "Memory to work with; at least 64MiB",
-                    .threads = "Threads that compress; 0: one for every CPU",
-                    .isa = "Instruction set that splits words: auto, scalar, avx2, avx512, avx512_vbmi2, "
-                           "avx512_bf16, amx, neon",
-                    .json = "Print one JSON object at the end",
-                    .quiet = "Print nothing but errors"});
+  add_common_flags(
+      *command, options->common,
+      {.memory = "Memory to work with, at least 64MiB; pages of the page cache that written files "
+                 "fill until they are on the disk come on top",
+       .threads = "Threads that compress; 0: one for every CPU",
+       .isa = "Instruction set that splits words: auto, scalar, avx2, avx512, avx512_vbmi2, "
+              "avx512_bf16, amx, neon",
+       .json = "Print one JSON object at the end",
+       .quiet = "Print nothing but errors"});
   command->footer(
       "An interrupted pack leaves NAME.sluice.partial; the same command goes on where it stopped.\n"
       "An input embedding that is not the output head, too, is stored as it is: its rows are read one by "

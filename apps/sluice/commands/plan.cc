@@ -61,7 +61,7 @@ std::string pools_text(const experts::PoolSlots& slots) {
   return fmt::format("F {}, C {}, S {}, E {}", slots.f, slots.c, slots.s, slots.e);
 }
 
-// Rows of a table for a terminal of so many columns.
+// Rows of a table for a terminal of this many columns.
 class Table {
  public:
   explicit Table(std::size_t columns) : columns_(columns) {}

@@ -122,7 +122,7 @@ Json share_json(const engine::RequestStatistics& statistics) {
           {"bytes_read", statistics.bytes_read}};
 }
 
-// A single sequence is in the object itself, a batch in "sequences".
+// Every sequence is in "sequences". A single one is in the object itself, too, which most readers want.
 Json result_json(engine::Engine& engine, const std::vector<engine::GenerateRequest>& requests,
                  const std::vector<engine::GenerateResult>& results, const RunTimes& times,
                  const EnergyReport& energy) {
@@ -134,12 +134,11 @@ Json result_json(engine::Engine& engine, const std::vector<engine::GenerateReque
     if (!results[i].tokens.empty()) decoded += static_cast<double>(results[i].tokens.size() - 1);
     prefill_s = std::max(prefill_s, results[i].prefill_s);
     decode_s = std::max(decode_s, results[i].decode_s);
-    if (results.size() == 1) continue;
     json["sequences"].push_back(sequence_json(requests[i], results[i]));
     json["sequences"].back()["prefill_s"] = results[i].prefill_s;  // since the batch began
     json["sequences"].back()["experts"] = share_json(results[i].statistics);
   }
-  if (results.size() == 1) json = sequence_json(requests[0], results[0]);
+  if (results.size() == 1) json.update(sequence_json(requests[0], results[0]));
   json["seed"] = requests[0].sampler.seed;
   json["timing"] = {{"load_s", times.load_s}, {"prefill_s", prefill_s}, {"decode_s", decode_s}};
   // Without tokens there is no speed.
@@ -370,14 +369,15 @@ void add_run(Command& app) {
   Command* command = app.add_command("run", "Generate text inside a memory budget");
   auto options = std::make_shared<Options>();
   add_prompt_flags(*command, options->prompt);
+  const std::string chat = "Chat template";
   command
       ->add_flag(Setting::kChat, options->chat,
                  "The prompt is what a user says: put it into the model's chat template")
-      ->group(kPromptGroup);
+      ->group(chat);
   command
       ->add_option(Setting::kChatTemplate, &options->chat_template,
                    "... into this one: a file, or chatml; see sluice template")
-      ->group(kPromptGroup);
+      ->group(chat);
   command->add_option(Setting::kPredict, &options->max_tokens, "Most tokens to generate")
       ->show_default()
       ->check(whole_number(Setting::kPredict, 0, std::uint64_t{1} << 31))
@@ -400,7 +400,7 @@ void add_run(Command& app) {
                    "Modelled hardware of energy_model (" + Setting::kJson +
                        "): slicemoe, or a JSON file (docs/replay.md)")
       ->show_default()
-      ->group(output);
+      ->group("Energy");
   command
       ->add_flag(Setting::kShowExperts, options->show_experts, "Draw which experts are in memory at the end")
       ->group(output);

@@ -149,7 +149,7 @@ void add_synth(Command& app) {
       ->check(whole_number(Setting::kExperts, 1, 1 << 20));
   command
       ->add_option(Setting::kEmbeddingScale, &options->embedding_scale,
-                   "Input embeddings so many times as large: fewer experts repeat from token to token")
+                   "Input embeddings this many times as large: fewer experts repeat from token to token")
       ->show_default();
   command
       ->add_option(Setting::kEmbeddingCommon, &options->embedding_common,

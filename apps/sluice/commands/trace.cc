@@ -61,16 +61,23 @@ bool was_interrupted(const std::vector<engine::GenerateResult>& results) {
   });
 }
 
-// A single sequence is in the object itself, a batch in "sequences", as in `run`.
+// As in `run`: every sequence is in "sequences", a single one in the object itself, too. "timing" of the
+// object is that of the whole batch.
 void put_sequences(Json& json, const std::vector<engine::GenerateRequest>& requests,
                    const std::vector<engine::GenerateResult>& results) {
+  double prefill_s = 0, decode_s = 0;
   for (std::size_t i = 0; i < results.size(); ++i) {
-    Json& sequence = results.size() == 1 ? json : json["sequences"].emplace_back();
-    sequence["prompt_tokens"] = requests[i].prompt.size();
-    sequence["tokens"] = results[i].tokens;
-    sequence["stop_reason"] = engine::stop_reason_name(results[i].reason);
-    sequence["timing"] = {{"prefill_s", results[i].prefill_s}, {"decode_s", results[i].decode_s}};
+    const engine::GenerateResult& result = results[i];
+    prefill_s = std::max(prefill_s, result.prefill_s);
+    decode_s = std::max(decode_s, result.decode_s);
+    Json sequence = {{"prompt_tokens", requests[i].prompt.size()},
+                     {"tokens", result.tokens},
+                     {"stop_reason", engine::stop_reason_name(result.reason)},
+                     {"timing", {{"prefill_s", result.prefill_s}, {"decode_s", result.decode_s}}}};
+    if (results.size() == 1) json.update(sequence);
+    json["sequences"].push_back(std::move(sequence));
   }
+  json["timing"] = {{"prefill_s", prefill_s}, {"decode_s", decode_s}};
 }
 
 void run(const Options& options) {

@@ -115,7 +115,7 @@ struct Flag::State {
 
   // As errors name what is given: a mark, which they spell as the user has written it; or an argument's word.
   std::string name() const { return setting ? mark(*setting) : help.names; }
-  // As errors name what is not given.
+  // As errors name what may be given.
   std::string long_name() const { return split_names(help.names).back(); }
   // What it takes, as errors call it, and its flag.
   std::string value_word() const { return is_argument() ? help.names : help.value; }
@@ -413,8 +413,8 @@ void Command::State::check_complete() const {
   for (const auto& [place, choice] : choices) {
     Words names, given;
     for (const auto& flag : choice->state_->flags) {
-      names.push_back(flag->given() ? flag->state_->name() : flag->state_->long_name());
-      if (flag->given()) given.push_back(names.back());
+      names.push_back(flag->state_->long_name());
+      if (flag->given()) given.push_back(flag->state_->name());
     }
     if (given.size() == 1) continue;
     throw Error(ErrorKind::kUsage, given.empty() ? "a flag is missing" : "flags that exclude each other")

@@ -18,7 +18,7 @@ struct DraftFlag {
 };
 
 void add_draft_flag(Command& command, DraftFlag& flag);
-// Tokens of a step that decodes one of each of so many sequences, for engine::generation_logit_rows().
+// Tokens of a step that decodes one of each of this many sequences, for engine::generation_logit_rows().
 std::size_t decoded_tokens(std::size_t sequences, engine::DraftKind kind);
 
 }  // namespace sluice::app

@@ -1,6 +1,10 @@
 #include "flags/slice_effects.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <string_view>
+#include <vector>
 
 #include "base/error.h"
 #include "base/setting.h"
@@ -14,23 +18,32 @@ bool keeps_limit(experts::ConstraintMode mode) {
 
 namespace {
 
-// What flags of slices and limits may need, as it is chosen. Without slices only the user's own choice of a
-// cache is known: the usual one also depends on how the experts are stored.
-std::string chosen_text(const engine::EngineOptions& options, const engine::PolicyPlan& chosen) {
+// What is chosen of the settings that `needs` names. Without slices only the user's own choice of a cache is
+// known: the usual one also depends on how the experts are stored.
+std::string chosen_text(const std::string& needs, const engine::EngineOptions& options,
+                        const engine::PolicyPlan& chosen) {
   const experts::PrecisionMode precision = chosen.precision.mode;
-  const bool known = !options.cache.empty() || precision != experts::PrecisionMode::kFull;
-  std::string text =
-      fmt::format("precision {}, constraint {}, router {}, {}, {}", experts::precision_name(precision),
-                  experts::constraint_name(chosen.limits.mode), chosen.router->name,
-                  known ? fmt::format("cache {}", chosen.cache->name) : "no cache of slices",
-                  chosen.device_cache != nullptr ? "a device" : "no device");
-  if (chosen.cache->sliced)
-    text += fmt::format(", warm-up {}", experts::initial_slices_name(options.slices.initial));
-  if (precision == experts::PrecisionMode::kDbsc)
-    text += options.critical.kind == experts::CriticalRule::Kind::kFixedTopC
-                ? ", critical experts by fixed_top_c"
-                : ", critical experts by another rule than fixed_top_c";
-  return text;
+  const bool slices = precision != experts::PrecisionMode::kFull;
+  const bool known = !options.cache.empty() || slices;
+  std::vector<std::string> texts;
+  const auto named = [&needs](const std::string& word) { return needs.find(word) != std::string::npos; };
+  const auto add = [&](Setting setting, std::string_view name) {  // empty: none is chosen
+    if (named(mark(setting)))
+      texts.push_back(name.empty() ? "no " + setting : setting + (' ' + std::string(name)));
+  };
+  add(Setting::kPrecision,
+      slices ? experts::precision_name(precision) : "full, which is for experts that are not in slices");
+  add(Setting::kConstraint, experts::constraint_name(chosen.limits.mode));
+  add(Setting::kRouter, chosen.router->name);
+  add(Setting::kCache, known ? chosen.cache->name : "");
+  add(Setting::kWarmup, chosen.cache->sliced ? experts::initial_slices_name(options.slices.initial) : "");
+  if (chosen.device_cache == nullptr) add(Setting::kDevice, "");
+  if (precision == experts::PrecisionMode::kDbsc &&
+      (named("critical experts") || named(mark(Setting::kCritical))))
+    texts.push_back(options.critical.kind == experts::CriticalRule::Kind::kFixedTopC
+                        ? "critical experts by fixed_top_c"
+                        : "critical experts by another rule than fixed_top_c");
+  return fmt::format("{}", fmt::join(texts, ", "));
 }
 
 }  // namespace
@@ -92,7 +105,7 @@ void check_effects(const SliceFlags& flags, const engine::EngineOptions& options
     throw Error(ErrorKind::kUsage, "this flag has no effect here")
         .in(setting)
         .expected(needs)
-        .found(chosen_text(options, chosen))
+        .found(chosen_text(needs, options, chosen))
         .fix("give what the flag needs, or leave " + setting + " out");
   }
 }

@@ -153,7 +153,7 @@ void add_slice_flags(Command& command, SliceFlags& flags) {
       .add_option(
           Setting::kAlpha, &flags.alpha,
           "How near to the last expert that a token would get (0.25: within a quarter of its score) "
-          "smoe replaces experts that are not in memory by such that are; default: the largest that loses at "
+          "smoe replaces experts that are not in memory by ones that are; default: the largest that loses at "
           "most 1 % by the store's calibration, else 0.25")
       ->group(limits);
   command

@@ -18,7 +18,7 @@ class WorkMemory {
   // How many bytes may be in progress at a time: half of what the process leaves; the rest is for codec
   // contexts and more tables.
   Bytes in_progress() const { return (given_ - taken_) / 2; }
-  // Error(kUsage) with the least that would do unless so many bytes may be in progress.
+  // Error(kUsage) with the least that would do unless this many bytes may be in progress.
   void check(Bytes least) const;
 
  private:

@@ -57,7 +57,8 @@ std::string slices_line(const engine::RunReport& run) {
 
 double percent(double nats) { return 100 * as_share(nats); }
 
-// In slices three things lose something; of exact weights, routing alone.
+// A model in slices loses by precision, by routing and by both together; one of exact weights by routing
+// alone.
 std::string contract_line(const engine::RunReport& run) {
   const experts::LossGuard& guard = *run.loss_guard();
   const experts::LossEstimate estimate = guard.estimate();

@@ -78,8 +78,10 @@ std::optional<engine::Profile> kept_profile(const EngineFlags& flags) {
   try {
     const std::optional<Json> sidecar = store::read_sidecar(flags.model, "profile", "profile");
     if (sidecar) return engine::profile_from_json(*sidecar, flags.model + "/sidecar/profile.json");
-  } catch (const Error& error) {
+  } catch (Error& error) {
     const bool of_profile = !error.where().starts_with(flags.model + "/" + std::string(store::kManifestName));
+    // Once it is measured, keep_profile() puts the new one in its place.
+    error.fix("there is nothing to do, unless this comes again: then remove it");
     if (of_profile && !flags.quiet)
       print_warning("the store's profile is passed over, and measured again: {}", error.what());
   }

@@ -17,7 +17,7 @@
 namespace sluice::app {
 
 void add_prompt_flags(Command& command, PromptFlags& flags) {
-  Command* group = command.add_choice(kPromptGroup);
+  Command* group = command.add_choice("Prompt");
   const auto add = [&](Setting setting, std::vector<std::string>& values, const char* help) {
     group->add_option(setting, &values, help);
   };

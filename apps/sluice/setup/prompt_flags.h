@@ -14,8 +14,6 @@ namespace sluice::app {
 
 class Command;
 
-inline constexpr const char* kPromptGroup = "Prompt";  // of the help
-
 struct PromptFlags {
   std::vector<std::string> prompts, files, tokens;
 };

@@ -15,7 +15,7 @@ namespace sluice::app {
 std::vector<tokenizer::TokenId> encode_file(const tokenizer::Tokenizer& tokenizer, const std::string& text,
                                             const std::string& file, tokenizer::AddSpecial add_special,
                                             const CommonFlags& flags) {
-  // Words, ranks and ids in progress take up to so many times the text.
+  // Words, ranks and ids in progress take up to this many times the text.
   constexpr Bytes kTimes = 32;
   const Bytes budget =
       flags.memory.empty() ? engine::default_budget() : parse_size(flags.memory, Setting::kMemory);

@@ -70,7 +70,7 @@ struct BackgroundWriter::Impl {
   // Bytes [tail, tail + filled), modulo the ring's size, are on their way to the file; the producer owns the
   // rest.
   std::vector<std::byte> ring;
-  const std::size_t batch;  // the thread writes when so many bytes are waiting
+  const std::size_t batch;  // the thread writes when this many bytes are waiting
   std::mutex mutex;         // protects the members below
   std::condition_variable changed;
   std::size_t tail = 0, filled = 0;

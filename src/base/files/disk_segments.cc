@@ -8,7 +8,7 @@
 namespace sluice {
 namespace {
 
-// A device that answers EAGAIN for ever is broken; so many in a row take about a second on a real device.
+// A device that answers EAGAIN for ever is broken; this many in a row take about a second on a real device.
 constexpr unsigned kMaxRetries = 10'000;
 
 double seconds_since(std::chrono::steady_clock::time_point start) {

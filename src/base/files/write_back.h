@@ -11,11 +11,11 @@ namespace sluice {
 // One for each file. Not thread-safe.
 class WriteBack {
  public:
-  // At most twice so many bytes wait for the disk: 0.1 s for one that writes 150 MB/s.
+  // At most twice this many bytes wait for the disk: 0.1 s for one that writes 150 MB/s.
   static constexpr Bytes kStep = 8 * kMiB;
 
-  // Call it after every write of so many bytes. Every kStep bytes it waits for those of the step before.
-  // Error(kIo) if the disk has refused some.
+  // Call it after every write, with the bytes written. Every kStep bytes it waits for those of the step
+  // before. Error(kIo) if the disk has refused some.
   void wrote(int fd, Bytes bytes, const std::string& path);
 
  private:

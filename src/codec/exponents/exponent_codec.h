@@ -16,7 +16,7 @@
 
 namespace sluice::codec {
 
-// A codec that compresses asks whether to stop at least once per so many bytes, which is a tenth of a
+// A codec that compresses asks whether to stop at least once per this many bytes, which is a tenth of a
 // second's work at the slowest level.
 inline constexpr std::size_t kBytesPerStopRequest = 128 * kKiB;
 

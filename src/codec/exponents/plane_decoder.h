@@ -18,7 +18,7 @@ namespace sluice::codec {
 inline constexpr std::string_view kNativeCodec = "native";
 // Whether a store's manifest and the setting of the codec may give this name; "none" is one of them.
 bool is_codec(std::string_view name);
-// What each thread keeps, once it has decoded matrices of at most so many columns.
+// What each thread keeps, once it has decoded matrices of at most this many columns.
 std::size_t kept_decoding_bytes(std::string_view codec, std::uint64_t columns);
 
 // Thread-safe. `tiles` is the rows of the chunk where pieces are tiled, else {}. Error(kCorrupt) unless

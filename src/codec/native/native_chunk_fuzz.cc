@@ -1,6 +1,6 @@
 // Takes any bytes as a chunk of codec `native`; the two bytes before it say how many groups and blocks it
 // should have. NativeChunk throws Error or accepts the chunk, and then every instruction set decodes every
-// group alike. The same bytes, repeated, also serve as exponents of so many groups and blocks: every
+// group alike. The same bytes, repeated, also serve as exponents of that many groups and blocks: every
 // instruction set codes them to the same chunk, and decoding returns them.
 #include <cstddef>
 #include <cstdint>

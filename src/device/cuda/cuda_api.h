@@ -55,7 +55,7 @@ class CudaApi {
   virtual CudaCode make_queue(CudaQueue& queue) = 0;  // without order to the default stream
   virtual CudaCode drop_queue(CudaQueue queue) = 0;
   virtual CudaCode drain(CudaQueue queue) = 0;     // sleeps until it is empty
-  virtual CudaCode make_mark(CudaMark& mark) = 0;  // whoever waits for it sleeps
+  virtual CudaCode make_mark(CudaMark& mark) = 0;  // a thread that waits for it sleeps
   virtual CudaCode drop_mark(CudaMark mark) = 0;
   virtual CudaCode put(CudaMark mark, CudaQueue queue) = 0;  // behind what is queued
   virtual CudaCode await(CudaMark mark) = 0;                 // sleeps until the queue has come to it

@@ -121,7 +121,7 @@ TEST_F(CudaDeviceTest, ImpossibleCodesAreAnErrorOfTheStreamOnce) {
   EXPECT_NE(text.find("no valid encoding"), std::string::npos) << text;
   ASSERT_TRUE(event.error());
   EXPECT_EQ(event.error()->kind(), ErrorKind::kCorrupt);
-  EXPECT_EQ(event.error()->where(), "");  // whoever knows the expert says it
+  EXPECT_EQ(event.error()->where(), "");  // the caller knows the expert and adds it
   bool ran = false;
   stream().enqueue({[&](const Access&) { ran = true; }});
   EXPECT_EQ(error_of([&] { stream().record().wait(); }), text);

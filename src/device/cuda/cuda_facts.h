@@ -41,7 +41,7 @@ CudaFacts cuda_facts(const CudaQuestion& question);
 struct CudaLinkRates {
   double to_device = 0, from_device = 0;
 };
-// Takes so many bytes of both memories, and a fraction of a second. Errors as make_cuda_device. `api`: for
+// Takes this many bytes of both memories, and a fraction of a second. Errors as make_cuda_device. `api`: for
 // tests; null: cuda_api().
 CudaLinkRates measure_cuda_link(int index, Bytes bytes = 64 * kMiB, CudaApi* api = nullptr);
 

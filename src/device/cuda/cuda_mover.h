@@ -17,8 +17,8 @@ namespace sluice::device {
 // while its thread waits. References must outlive it.
 class CudaMover final : public Mover {
  public:
-  // A chunk of 1 MiB takes 20 µs on a PCIe 5 link, and whoever sleeps until it is over wakes up after as
-  // long: two behind it keep the engine busy meanwhile, a third one makes up for a late wake-up.
+  // A chunk of 1 MiB takes 20 µs on a PCIe 5 link, and a thread that sleeps until it is over wakes up as
+  // much later: two behind it keep the engine busy meanwhile, a third one makes up for a late wake-up.
   static constexpr std::size_t kMostUnderWay = 4;
 
   CudaMover(CudaCalls& calls, Gate& gate) : calls_(calls), gate_(gate) {}

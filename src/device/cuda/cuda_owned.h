@@ -1,4 +1,4 @@
-// What is made with CUDA and must be dropped.
+// Objects that are made with CUDA and must be dropped.
 #pragma once
 
 #include <atomic>
@@ -62,7 +62,7 @@ class MarkPool {
     give(mark);
     throw calls_.error(code, "an event of the GPU cannot be recorded");
   }
-  // The same; it is given back by whoever lets go of it last. This must outlive them.
+  // The same; it is given back when the last copy of the pointer goes. This must outlive all copies.
   std::shared_ptr<void> put_shared(CudaQueue queue) {
     return std::shared_ptr<void>(put(queue), [this](CudaMark mark) { give(mark); });
   }

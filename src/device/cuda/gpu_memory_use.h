@@ -1,4 +1,4 @@
-// How much of a GPU's memory is used, whoever uses it.
+// How much of a GPU's memory all programs use together.
 #pragma once
 
 #include <functional>

@@ -27,7 +27,7 @@ struct BatchRequest {
   bool ignore_eos = false;
   std::vector<tokenizer::TokenId> ends;  // end an answer as the model's own tokens for that do
   bool cache_prompt = true;              // false: neither finds an earlier prefix nor leaves one
-  // Log-probabilities of the answer's tokens are wanted, with so many of the likeliest beside each.
+  // Log-probabilities of the answer's tokens are wanted, with this many of the likeliest beside each.
   std::optional<std::size_t> logprobs;
   // … and of the prompt's tokens from this one on, 1 … its tokens: what stands before may be found, and the
   // rest is computed. REQUIRES: logprobs, no encoder
@@ -66,7 +66,8 @@ class BatchClient {
   // Asked in front of each turn, and each layer of an encoder: true ends the request, with
   // StopReason::kInterrupted.
   virtual bool wants_to_stop() { return false; }
-  virtual void on_admitted(std::size_t /*cached*/) {}  // its prompt is begun; of it so many tokens were found
+  // Its prompt is begun, of which `cached` tokens were found.
+  virtual void on_admitted(std::size_t /*cached*/) {}
   // Tokens of the prompt, cached ones too.
   virtual void on_prefill(std::size_t /*done*/, std::size_t /*total*/) {}
   // With prompt_logprobs.

@@ -39,7 +39,7 @@ class BatcherOrder : public BatcherFixture {
   void advance(int turns) {
     for (int i = 0; i < turns; ++i) batcher_->advance();
   }
-  // Turns until the client has so many tokens.
+  // Turns until the client has this many tokens.
   void advance_to(const KeepingClient& client, std::size_t tokens) {
     for (int i = 0; i < 10000 && client.tokens.size() < tokens; ++i) batcher_->advance();
     ASSERT_EQ(client.tokens.size(), tokens);

@@ -73,7 +73,7 @@ class RunningSequence {
 
   // Tokens that may be computed ahead of those that are drawn. REQUIRES: it decodes.
   DraftOffer offer();
-  // The next pass computes so many of those that were offered; none unless said again.
+  // The next pass computes `count` of the drafts that were offered. It holds for one pass.
   void set_drafts(std::size_t count) { drafts_ = proposal_.tokens().first(count); }
   std::span<const tokenizer::TokenId> drafts() const { return drafts_; }
   // Drafts of the last pass that came true.

@@ -8,19 +8,19 @@ namespace {
 
 // Steps without drafts that are seen before any draft; and as many as their mean looks back.
 constexpr double kFirstPlain = 4, kMostPlain = 16;
-// One step that takes so many times the mean was disturbed: it counts as that.
+// One step that takes this many times the mean was disturbed: it counts as that.
 constexpr double kDisturbed = 3;
-// After so many steps with drafts one goes without, so that the mean is of the text that is being written.
+// After this many steps with drafts one goes without, so that the mean is of the text that is being written.
 constexpr std::size_t kPlainAgain = 24;
 // What a token more adds to the dense part of a step, before it is known: weights are read once.
 constexpr double kDenseShare = 0.25;
-// All that is known fades by the first factor at each step with so many drafts, what was measured by the
+// All that is known fades by the first factor at each step with this many drafts, what was measured by the
 // second at each step without: so what did not pay is tried again after some hundred tokens.
 constexpr double kFade = 0.9, kForget = 0.998;
 constexpr double kLeast = 0.05, kMost = 10;  // of what was expected
 // So much faster must drafts be.
 constexpr double kMargin = 1.05;
-// Beyond so many sequences nothing is measured, and nothing drafted.
+// Beyond this many sequences nothing is measured, and nothing drafted.
 constexpr std::size_t kMostSequences = 64;
 
 }  // namespace

@@ -61,7 +61,7 @@ class DraftGuard {
     DecodeCost mean{};
     double seen = 0;
   };
-  // What was counted counts as so many steps, until steps show what is true.
+  // What was counted counts as this many steps, until steps show what is true.
   static constexpr double kExpectedSteps = 2;
   struct Beside {
     double measured = 0, expected = 0;  // seconds that drafts added, and as counted; fading sums

@@ -15,12 +15,12 @@ namespace sluice::engine {
 struct Draft {
   std::array<tokenizer::TokenId, kMostDrafts> ids{};
   std::size_t count = 0;  // of ids
-  std::size_t match = 0;  // so many last tokens of the text stand before it in the text, too
+  std::size_t match = 0;  // this many last tokens of the text stand before it in the text, too
 
   std::span<const tokenizer::TokenId> tokens() const { return std::span(ids).first(count); }
 };
 
-// At least so many tokens agree, and no more are looked at.
+// At least this many tokens agree, and no more are looked at.
 inline constexpr std::size_t kShortestMatch = 2, kLongestMatch = 16;
 // Text further back is not searched: what a search takes is bounded, some ten microseconds.
 inline constexpr std::size_t kDraftReach = 32768;  // tokens

@@ -39,7 +39,7 @@ class SequenceDrafts {
   // `text`: the prompt and the answer so far, one token or more longer than at the last call, and otherwise
   // the same. Learns what became of earlier proposals, and makes one of kMostDrafts tokens, or an empty one.
   const Draft& propose(std::span<const tokenizer::TokenId> text);
-  // How likely it is that at least so many tokens of the last proposal come true.
+  // How likely it is that at least this many tokens of the last proposal come true.
   double chance(std::size_t tokens) const { return odds_.chance(draft_.match, tokens); }
 
  private:

@@ -23,10 +23,12 @@ namespace sluice::engine {
 
 // Names of what the engine predicts about the next sparse layer's router while a layer is computed: its norm
 // and router see the residual stream without what this layer's experts add, and later with it.
-// Or the next layer's router sees what this layer's router saw, or that and a measured mean difference.
+// With the next two, the next layer's router sees what this layer's router saw, alone or with a measured mean
+// difference added.
 inline constexpr std::string_view kStream = "stream", kStreamAndLayer = "stream+layer", kGateInput = "raw",
                                   kGateInputAndResidual = "residual";
-// Or the layers up to the next sparse one are computed ahead, behind as much of this layer as is known.
+// With this one, the layers up to the next sparse one are computed ahead, from as much of this layer as is
+// known.
 inline constexpr std::string_view kPartialState = "partial";
 
 // Thread-compatible.

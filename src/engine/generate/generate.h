@@ -38,7 +38,7 @@ struct GenerateRequest {
   std::function<bool()> should_stop;
 };
 
-// Tokens whose logits are made at a time where so many sequences are decoded together, for run, trace and
+// Tokens whose logits are made at a time where this many sequences are decoded together, for run, trace and
 // plan: enough that the output head is seldom read from memory, and few enough that logits take little of a
 // budget.
 constexpr std::size_t generation_logit_rows(std::size_t sequences) { return sequences < 16 ? sequences : 16; }

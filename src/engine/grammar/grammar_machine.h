@@ -32,7 +32,7 @@ class GrammarMachine {
   Set start();
   Set load(const GrammarPlace& place);
   GrammarPlace save(Set set) const;
-  // A place that allows the same next token as this one, of at most so many bytes: counts that are far
+  // A place that allows the same next token as this one, of at most this many bytes: counts that are far
   // from their limits look alike.
   GrammarPlace save_alike(Set set, std::uint32_t token_bytes) const;
 

@@ -37,8 +37,8 @@ struct MaskCounts {
 // Thread-compatible.
 class GrammarMasks {
  public:
-  // `most`: bytes of memory that the tree of the vocabulary and the masks may take; a mask that is in use
-  // is made all the same. The tokenizer must outlive this.
+  // `most`: bytes of memory that the tree of the vocabulary and the masks may take; a mask that
+  // somebody needs is made even beyond that. The tokenizer must outlive this.
   GrammarMasks(const tokenizer::Tokenizer& tokenizer, std::size_t most);
   GrammarMasks(TokenTrie trie, std::vector<std::string> bytes_of,
                std::size_t most);  // `bytes_of`: of each id

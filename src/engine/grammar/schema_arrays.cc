@@ -37,7 +37,7 @@ GrammarPart SchemaGrammar::array_part(const SchemaValue& schema, const std::stri
   builder_.join(empty.end, whole.end);
   builder_.join(closed.end, whole.end);
   if (min > max) return whole;
-  GrammarState at = open.end;  // so many elements are written
+  GrammarState at = open.end;  // this many elements are written
   std::uint32_t written = 0;
   const auto may_close = [&] {
     if (written >= min) builder_.join(at, written == 0 ? empty.begin : closed.begin);

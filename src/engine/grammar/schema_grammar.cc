@@ -78,6 +78,20 @@ bool acts(const SchemaValue& schema) {
   return std::ranges::any_of(schema.members, [](const auto& member) { return !is_annotation(member.first); });
 }
 
+// A part of a reference with ~1 and ~0 read as the / and ~ that they stand for.
+std::string unescaped(std::string_view part) {
+  std::string key;
+  for (std::size_t i = 0; i < part.size(); ++i) {
+    if (part[i] != '~') {
+      key.push_back(part[i]);
+      continue;
+    }
+    key.push_back(part.substr(i, 2) == "~1" ? '/' : '~');
+    ++i;
+  }
+  return key;
+}
+
 }  // namespace
 
 SchemaGrammar::SchemaGrammar(GrammarBuilder& builder, JsonParts& parts, const SchemaValue& root,
@@ -139,9 +153,7 @@ const SchemaValue& SchemaGrammar::target_of(const SchemaValue& reference, const 
   for (std::size_t i = 1; i < target.size();) {
     if (target[i] != '/') fail(place, "a reference like #/$defs/NAME", target);
     const std::size_t end = std::min(target.find('/', i + 1), target.size());
-    std::string key = target.substr(i + 1, end - i - 1);
-    for (std::size_t k = 0; (k = key.find('~', k)) != std::string::npos; ++k)
-      key.replace(k, 2, key.substr(k, 2) == "~1" ? "/" : "~");
+    const std::string key = unescaped(std::string_view(target).substr(i + 1, end - i - 1));
     const SchemaValue* next = at->find(key);
     if (at->is(Kind::kArray) && !key.empty() && key.find_first_not_of("0123456789") == std::string::npos &&
         key.size() < 6 && static_cast<std::size_t>(std::stoul(key)) < at->elements.size())

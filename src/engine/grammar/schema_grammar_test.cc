@@ -248,7 +248,7 @@ TEST(SchemaGrammar, StrictRefusesWhatElseIsLeftOut) {
   }
 }
 
-// Whoever asks must not make the server wait.
+// No client may make the server wait.
 TEST(SchemaGrammar, HostileSchemasEndSoon) {
   const auto begin = std::chrono::steady_clock::now();
   const auto tried = [](const Json& hostile) {

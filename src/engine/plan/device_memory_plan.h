@@ -35,7 +35,7 @@ struct DeviceMemoryPlan {
   Bytes expert = 0;   // a slot
   Bytes minimum = 0;  // that would do, without any slot
   Bytes slot = 0;     // of one expert in every layer
-  // Slots of a layer if the device had so many bytes and `most` experts in a layer.
+  // Slots of a layer if the device had this many bytes and `most` experts in a layer.
   std::uint32_t slots_in(Bytes budget, std::uint32_t most) const;
 };
 

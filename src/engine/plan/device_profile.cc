@@ -29,7 +29,7 @@ LinkSpeed link_speed_of(const JsonObject& object) {
 
 enum class Least : std::uint8_t { kNone, kOne };
 
-// Times that do not fall.
+// Reads times that do not fall as tokens grow more.
 TimesOfTokens rising_times(const JsonObject& object, const std::string& key, Least least = Least::kOne) {
   TimesOfTokens times = times_of_tokens(object, key);
   const auto falls = [](const auto& a, const auto& b) { return a.second.median > b.second.median; };

@@ -30,11 +30,11 @@ struct PredictionQuality {
 };
 
 struct GateResidual {
-  std::uint64_t identity = 0;             // of the model (model_identity.h)
-  std::string text_sha256;                // SHA-256 of the token ids as little-endian 32-bit numbers
-  std::uint64_t tokens = 0;               // of the text; the mean is of the first …
-  std::uint64_t averaged = 0;             // … so many, and the qualities are those of the others, in …
-  std::uint64_t window = 0, windows = 0;  // … so many windows of so many tokens
+  std::uint64_t identity = 0;  // of the model (model_identity.h)
+  std::string text_sha256;     // SHA-256 of the token ids as little-endian 32-bit numbers
+  std::uint64_t tokens = 0;    // of the text
+  std::uint64_t averaged = 0;  // the mean is of this many, the first; the qualities are of the rest
+  std::uint64_t window = 0, windows = 0;  // tokens of a window of the rest, and how many windows
   experts::ResidualVectors vectors;
   PredictionQuality all;                  // over layers
   std::vector<PredictionQuality> layers;  // (layers - 1)

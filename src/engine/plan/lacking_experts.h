@@ -24,7 +24,7 @@ struct LackingExperts {
 
   bool any() const { return !formats.empty(); }
   bool all() const;
-  // How many of so many sparse layers the device may compute.
+  // How many of this many sparse layers the device may compute.
   std::size_t layers_there(std::size_t layers) const;
   bool leaves_out(std::size_t layer) const { return any() && (layers.empty() || layers[layer] != 0); }
 };

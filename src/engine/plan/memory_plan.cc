@@ -146,8 +146,8 @@ Bytes checked_budget(Bytes budget) {
 
 namespace {
 
-// What sanitizers add is hundreds of MiB, and no budget's business: builds with one count the process as it
-// is without, so that what is tight stays tight.
+// Sanitizers add hundreds of MiB to the process, for which no budget is meant. Builds with one count the
+// process as it is without them, so that tests of tight budgets stay tight.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)  // GCC's names
 constexpr Bytes kSanitizedProcess = 6 * kMiB;
 #else

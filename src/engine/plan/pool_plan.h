@@ -42,7 +42,7 @@ struct PoolChoice {
   double tok_s = 0;                // tokens a second over all sequences
   std::string limit;               // "disk" "decode" "compute": the longest wait of a step
   double disk_bytes = 0;           // that a step needs from the disk, expected
-  // A step is expected to read so many bytes ahead in vain; none: nobody knows how well the policy guesses.
+  // A step is expected to read this many bytes ahead in vain; none: nobody knows how well the policy guesses.
   // step_s counts the time that demand waits behind such reads, and not the time that read-ahead saves.
   std::optional<double> wasted_bytes;
 };

@@ -32,7 +32,7 @@ struct SmoeCalibration {
 
   // By the score mass lost, over the points of every alpha and cache; all other losses are 0.
   experts::LossModel model() const;
-  // The largest measured alpha that loses at most so many nats, one standard error included, with each
+  // The largest measured alpha that loses at most this many nats, one standard error included, with each
   // cache, as all smaller ones do; 0 where none does.
   double largest_alpha(double nats) const;
 };

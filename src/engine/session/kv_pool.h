@@ -28,7 +28,7 @@ class KvPool {
  public:
   using BlockId = std::uint32_t;
 
-  // Rows of a pool for so many sequences of so many positions each.
+  // Rows of a pool for this many sequences of this many positions each.
   static std::size_t rows_for(std::size_t sequences, std::size_t positions);
   static Bytes bytes(const model::ModelConfig& config, DType dtype, std::size_t rows);
 
@@ -40,8 +40,8 @@ class KvPool {
   std::size_t blocks() const { return holders_.size(); }
   std::size_t free_blocks() const { return free_.size(); }
   std::size_t rows_of(BlockId block) const;  // kernels::kCacheBlock, or fewer of the last one
-  // Takes blocks for so many positions, in ascending order, the lowest free ones: consecutive blocks are read
-  // as one stretch. Error(kBudget) and nothing taken if too few are free.
+  // Takes blocks for this many positions, in ascending order, the lowest free ones: consecutive blocks are
+  // read as one stretch. Error(kBudget) and nothing taken if too few are free.
   std::vector<BlockId> take(std::size_t positions);
   bool has(std::size_t positions) const;  // whether take() takes them
   // Taken blocks get one more holder each.

@@ -59,9 +59,9 @@ class PrefixCache {
 
  private:
   PrefixTree::Found found(Tokens prompt) const;
-  // Whether blocks for so many positions are free or idle.
+  // Whether blocks for this many positions are free or idle.
   bool can_have(std::size_t positions) const;
-  // Whether begin() can take this block out of the tree, and have blocks for the rest of so many positions.
+  // Whether begin() can take this block out of the tree, and have blocks for the rest of this many positions.
   bool can_be_moved(KvPool::BlockId block, std::size_t positions) const;
   std::vector<KvPool::BlockId> take(std::size_t positions);  // evicts. Error(kBudget)
 

@@ -1,5 +1,6 @@
 // Prefixes are found, shared, copied and evicted as a list of texts says that is searched in full, and a
-// sequence's rows are what its own tokens wrote, whoever else holds its blocks: for requests drawn at random.
+// sequence's rows are what its own tokens wrote, even where others hold its blocks: for requests drawn at
+// random.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -15,8 +15,8 @@ namespace sluice::engine {
 
 // Blocks with kernels::kCacheBlock tokens may have children; others have fewer tokens. No block's tokens are
 // the beginning of a sibling's, so each text is in the tree once. The tree is a holder of its blocks; a block
-// without another holder is *idle*. Whoever else holds a block holds the blocks above, so that what is below
-// an idle block is idle, too. Thread-compatible.
+// without another holder is *idle*. Another holder of a block also holds the blocks above it, so that what is
+// below an idle block is idle, too. Thread-compatible.
 class PrefixTree {
  public:
   using BlockId = KvPool::BlockId;

@@ -14,7 +14,7 @@
 
 namespace sluice::engine {
 
-// Bytes of the account `kv` for so many sequences of so many positions each, and of an encoder's input.
+// Bytes of the account `kv` for this many sequences of this many positions each, and of an encoder's input.
 Bytes kv_bytes(const model::ModelConfig& config, DType dtype, std::size_t sequences, std::size_t positions,
                std::size_t encoder_positions = 0);
 

@@ -28,7 +28,7 @@ class RoutingObserver {
   virtual void on_step(const Step& /*step*/) {}
   // A step that was suspended goes on.
   virtual void on_resume(const Step& /*step*/) {}
-  // What the layer's router is about to score: (T, hidden), the normed residual stream.
+  // The layer's router is about to score `inputs`: (T, hidden), the normed residual stream.
   virtual void on_inputs(std::uint32_t /*sparse_layer*/, std::span<const float> /*inputs*/) {}
   // The router has chosen for all tokens of the step.
   virtual void on_routing(const experts::ScoresView& /*scores*/, const experts::Routing& /*routing*/) {}

@@ -13,9 +13,9 @@
 namespace sluice::fetch {
 namespace {
 
-// A coded tensor is decoded in groups of so many elements: with their words about 5 MiB are staged.
+// A coded tensor is decoded in groups of this many elements: with their words about 5 MiB are staged.
 constexpr std::uint64_t kPartElements = 1 << 20;
-// A tensor that is stored as it is wanted is read in slices of so many bytes.
+// A tensor that is stored as it is wanted is read in slices of this many bytes.
 constexpr Bytes kPartBytes = kMiB;
 
 // A plane in slices of whole blocks of its file.

@@ -1,4 +1,4 @@
-// What is so for a model's experts all the time: how they are stored, and how large the largest are.
+// Facts of a model's experts that never change: how they are stored, and how large the largest are.
 #pragma once
 
 #include <vector>

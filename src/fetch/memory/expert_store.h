@@ -106,7 +106,7 @@ class ExpertStore {
   void abandon_event() noexcept;
 
   // Whether next() can go on only when a pin has gone: nothing is ready or under way, and what waits has no
-  // room. Whoever keeps several pins asks first.
+  // room. A caller that keeps several pins asks this first.
   bool next_needs_pins();
   // The words, or the parts, of an expert that is wholly in memory and that no running event uses; none of
   // any other. For slices the MSB is enough. They stay until prepare() of an event whose outcome names the

@@ -13,8 +13,8 @@
 
 namespace sluice::kernels {
 
-// A stretch of memory as it is to be before the operation. Whoever asks for the same operands in the same
-// order gets the same bytes at the same distances. Not copied.
+// A stretch of memory as it is to be before the operation. A caller who asks for the same operands in the
+// same order gets the same bytes at the same distances. Not copied.
 class UnitOperands {
  public:
   static constexpr Bytes kBytes = 2 * kMiB;  // at the most
@@ -28,7 +28,7 @@ class UnitOperands {
   Vector vector(std::size_t count) { return {numbers(count), count}; }
   // What the operation may leave as it likes.
   Floats room(std::size_t count);
-  // Planes begin so many bytes behind a multiple of 256. It lives as long as this.
+  // Planes begin this many bytes behind a multiple of 256. It lives as long as this.
   const codec::MatrixRef& matrix(const codec::MatrixFormat& format, std::size_t rows, std::size_t columns,
                                  std::size_t offset = 0);
   CacheRows cache(DType dtype, std::size_t rows, std::size_t heads, std::size_t columns,

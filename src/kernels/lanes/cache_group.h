@@ -5,7 +5,7 @@
 
 namespace sluice::kernels {
 
-// So many columns of a head's row share a scale; the last group may have fewer.
+// This many columns of a head's row share a scale; the last group may have fewer.
 inline constexpr std::size_t kCacheGroup = 64;
 constexpr std::size_t cache_groups(std::size_t columns) { return (columns + kCacheGroup - 1) / kCacheGroup; }
 

@@ -16,7 +16,7 @@ constexpr Field kIn[] = {
     {"gate", "an array with a row of d numbers for each expert of the next layer"},
     {"k", "experts of a token, an integer in 1..N"},
     {"resident", "an array of ids on the device (a set), integers in 0..N-1"},
-    {"size", "at most so many experts are fetched, an integer >= 0"},
+    {"size", "at most this many experts are fetched, an integer >= 0"},
 };
 constexpr Field kOut[] = {
     {"predicted", "per token its ids, ascending"},

@@ -18,7 +18,7 @@ constexpr Field kIn[] = {
     {"start", "an array of ids on the device at the start (a set), integers in 0..N-1"},
     {"mode", "beneficial, unconditional or ema"},
     {"steps", "an array with a row for each step: the tokens of each expert, integers >= 0"},
-    {"u_size", "at most so many experts change places at once, an integer >= 0"},
+    {"u_size", "at most this many experts change places at once, an integer >= 0"},
 };
 constexpr Field kInByMode[] = {
     {"w_size", "modes beneficial and unconditional: steps of a window, an integer >= 1"},

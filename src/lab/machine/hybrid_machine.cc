@@ -78,7 +78,7 @@ HybridMachine smoe_machine(const SmoeSetting& setting, const std::string& name, 
   return machine;
 }
 
-// With a host that reads so many GB of weights a second.
+// With a host that reads this many GB of weights a second.
 HybridMachine smoe_end(const SmoeSetting& setting, double gigabytes) {
   const double seconds = word_bytes(setting.weights) / (gigabytes * 1e9);
   return smoe_machine(

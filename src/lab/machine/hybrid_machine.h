@@ -61,7 +61,7 @@ std::vector<HybridMachine> find_hybrid_band(const std::string& name_or_file);
 // All names that find_hybrid_band() knows, as help lists them: a band by its one name.
 std::vector<std::string> hybrid_machine_names();
 
-// Its link carries at most so many bytes a second: copies take as long as that says, and rows longer by the
+// Its link carries at most this many bytes a second: copies take as long as that says, and rows longer by the
 // same factor. Does nothing to a slower link. REQUIRES: bytes_per_s > 0.
 void limit_link(double bytes_per_s, HybridMachine& machine);
 

@@ -6,10 +6,10 @@
 
 namespace sluice::lab {
 
-// Bytes of so many numbers of `bits` bits each, without scales and padding.
+// Bytes of this many numbers of `bits` bits each, without scales and padding.
 constexpr double bytes_at(double numbers, double bits) { return numbers * bits / 8; }
 
-// Bytes of so many numbers as checkpoints have them, BF16.
+// Bytes of this many numbers as checkpoints have them, BF16.
 inline double word_bytes(double numbers) {
   return numbers * static_cast<double>(codec::kFormatBf16.bytes({1, 1}));
 }

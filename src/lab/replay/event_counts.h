@@ -13,7 +13,7 @@ class EventCounts {
  public:
   // `sizes` may be null: then no bytes are counted. `window` as in ReplaySettings.
   EventCounts(const trace::TraceSizes* sizes, std::uint64_t window);
-  // `cache` has just decided `outcome`, of an event that asked for so many experts.
+  // `cache` has just decided `outcome`, of an event that asked for this many experts.
   void add(std::uint64_t step, trace::TracePhase phase, std::uint64_t accesses,
            const experts::EventOutcome& outcome, const experts::Residency& cache);
   // All but the hash.

@@ -54,7 +54,7 @@ struct RoutedSteps {
 bool marks_prompts(const trace::TraceHeader& header);
 
 struct RoutedStepsSettings {
-  // For traces that do not mark prompts: so many tokens of each sequence are its prompt, which is one step.
+  // For traces that do not mark prompts: this many tokens of each sequence are its prompt, which is one step.
   std::uint32_t prefill = 64;
   std::uint32_t most_tokens = UINT32_MAX;  // from each sequence of such a trace; the others are left out
   // The predictor whose logits are kept (TraceHeader::ahead); empty, or not recorded: none.

@@ -28,7 +28,7 @@ struct DaliSystem {
   DaliGuess guess = DaliGuess::kNone;
 };
 
-// The preset for a model with so many slots a layer, with the model's window and prefetch.
+// The preset for a model with this many slots a layer, with the model's window and prefetch.
 DaliSystem dali_system(const DaliModel& model, const experts::NamedPreset& preset, std::uint32_t slots);
 // Residents that never change, a seeded random choice: assignment alone is compared.
 DaliSystem static_system(const DaliModel& model, experts::Named<experts::PlacementPolicy> placement,

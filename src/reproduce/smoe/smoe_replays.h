@@ -21,9 +21,9 @@ namespace sluice::reproduce {
 struct SmoeSystem {
   std::string name;
   experts::NamedPreset preset;
-  // In decode steps, instead of the preset's; prompts are loaded all the same, as the paper does.
+  // Replaces the preset's placement in decode steps; for prompts experts are still loaded, as the paper does.
   experts::Named<experts::PlacementPolicy> placement = {};
-  // Instead of the preset's, which is the paper's (SPEC §10, G5).
+  // Replaces the preset's, which is the paper's (SPEC §10, G5).
   std::optional<experts::Admit> admit = {};
   bool is_llamacpp = false;  // no baseline where SmoeSetting::has_llamacpp is false
 };

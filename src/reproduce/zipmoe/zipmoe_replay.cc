@@ -26,7 +26,7 @@ constexpr std::size_t kPromptTokens = 32, kOutputTokens = 32;  // for the encode
 struct Half {
   const PaperModel& model;
   TokenRouting routing;
-  std::function<std::vector<Conversation>(std::size_t)> before, batch;  // for so many sequences
+  std::function<std::vector<Conversation>(std::size_t)> before, batch;  // for this many sequences
   std::size_t longest_output = 0;
 };
 

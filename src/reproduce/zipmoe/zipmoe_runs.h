@@ -27,7 +27,7 @@ class ZipmoeRuns {
   void stage(const std::string& text) const;
   void check_interrupted() const;
 
-  // Positions that the key/value cache needs when each of so many prompts continues by so many tokens, as
+  // Positions that the key/value cache needs when each of `batch` prompts continues by `tokens` tokens, as
   // `sluice compare` reserves them.
   std::size_t positions(std::size_t batch, std::size_t tokens) const;
   std::vector<engine::GenerateRequest> requests(std::size_t batch, std::size_t tokens) const;

@@ -59,7 +59,8 @@ class AnswerStream final : public engine::BatchClient {
   ScoredToken scored(const engine::BatchToken& token) const;
   Finish finish_of(const engine::BatchEnd& end) const;
 
-  // Tokens whose text is the end of what has come, so many bytes; those before them were marks and blanks.
+  // Scores the tokens that make the last `bytes` bytes of what has come; those before them were marks and
+  // blanks.
   void score_content(std::size_t bytes);
 
   const AnswerReading& reading_;

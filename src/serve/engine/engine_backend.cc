@@ -110,7 +110,7 @@ class EngineBackend::Impl {
       ready_ = nullptr;
     }
     loaded_.notify_all();
-    // Whoever has come meanwhile is told.
+    // Clients that have come meanwhile are told.
     for (NewRequest& request : desk_.take(false, {}).submitted)
       for (std::size_t i = 0; i < request.sequences.size(); ++i)
         request.events->push({.sequence = i, .body = Failure{Failure::Kind::kError, kFailed}});

@@ -35,7 +35,7 @@ class ExpertWatch final : public engine::RoutingObserver {
   // Tokens and sequences of each pass; thread-safe.
   const Histogram& tokens() const { return tokens_; }
   const Histogram& sequences() const { return sequences_; }
-  // What is left of heat behind such a time.
+  // The part of heat that is left after this time.
   static float cooling(std::chrono::steady_clock::duration time);
   // Brings states, heat and uses up to date.
   void fill(const engine::RunReport& run, ExpertBoard& board);

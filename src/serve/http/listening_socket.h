@@ -9,7 +9,7 @@
 namespace sluice::serve::http {
 
 struct Listening {
-  int descriptor = -1;    // whoever takes it closes it
+  int descriptor = -1;    // the one who takes it closes it
   std::string address;    // "http://127.0.0.1:8080", "unix:/run/sluice.sock"
   bool loopback = false;  // nobody beyond this machine can connect
   bool unix_path = false;

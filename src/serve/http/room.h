@@ -44,7 +44,7 @@ class RoomShare {
     bytes_ += bytes;
     return true;
   }
-  // False, and as it was: there is no room for so many.
+  // Returns false, and changes nothing, where there is no room for this many.
   bool resize(std::size_t bytes) {
     if (bytes > bytes_) return grow(bytes - bytes_);
     room_->give(bytes_ - bytes);

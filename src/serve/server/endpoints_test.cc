@@ -221,7 +221,7 @@ TEST(Endpoints, AnIdleSlotHasWhatARequestThatSaysNothingGets) {
   EXPECT_EQ(slots[0]["params"], props["default_generation_settings"]["params"]);
 }
 
-// Whoever watches is told at once of what runs.
+// A client that begins to watch is told at once of what runs.
 TEST(Endpoints, EventsBeginWithTheRequests) {
   TestServer server;
   SlotState busy;

@@ -128,7 +128,7 @@ TEST(Hostile, ARequestTooMany) {
 TEST(Hostile, HeadersWithoutEnd) {
   TestServer server;
   const std::string front = "GET /health HTTP/1.1\r\nHost: localhost\r\n";
-  const auto padded = [&](std::size_t size) {  // with so many bytes in all
+  const auto padded = [&](std::size_t size) {  // with this many bytes in all
     return front + "X: " + std::string(size - front.size() - 7, 'x') + "\r\n\r\n";
   };
   TestClient fits(server.port());
@@ -325,7 +325,7 @@ TEST(Hostile, SlowReadersTogetherTakeNoMoreThanThereIs) {
   pushes.join();
   EXPECT_GT(body.size(), 3'000'000u);
   EXPECT_NE(body.find("data: [DONE]\n\n"), std::string::npos);
-  // Whoever was too slow is told so, behind what had been sent.
+  // A client that was too slow is told so, behind what had been sent.
   EXPECT_NE(slow.front()->response().body.find("was not read in time"), std::string::npos);
 }
 

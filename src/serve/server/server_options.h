@@ -41,7 +41,8 @@ struct ServerOptions {
   std::function<void(std::string_view id, std::string_view what, std::string_view text)> log_text;
 };
 
-// Limits for an account `serve` of so many bytes: a body takes at most half of it, connections at most half.
+// Limits for an account `serve` of this many bytes: a body takes at most half of it, connections at most
+// half.
 http::HttpLimits serve_limits(std::size_t account_bytes);
 
 }  // namespace sluice::serve

@@ -62,7 +62,7 @@ class TestClient {
     }
     return true;
   }
-  // What is there within so long; empty: nothing, or the end.
+  // What arrives within this time; empty: nothing did, or the end came.
   std::string receive(std::chrono::milliseconds most = std::chrono::seconds(10)) {
     pollfd ready{socket_, POLLIN, 0};
     if (poll(&ready, 1, static_cast<int>(most.count())) <= 0) return {};

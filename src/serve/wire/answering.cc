@@ -184,7 +184,7 @@ void Answering::finish_sequence(std::size_t sequence, const Finish& finish) {
 }
 
 void Answering::fail(const Failure& failure) {
-  // Whoever still waits when the server stops is refused, as those are that come then.
+  // A request that still waits when the server stops is refused, like one that comes then.
   const bool refused = failure.kind == Failure::Kind::kDraining && !admitted_;
   const char* const reason = failure.kind == Failure::Kind::kError ? "error"
                              : refused                             ? "refused"

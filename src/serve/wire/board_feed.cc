@@ -44,7 +44,7 @@ void BoardFeed::watch(Backend& backend, int by) {
   watchers_ = by > 0 ? watchers_ + 1 : watchers_ - 1;
   backend.set_watchers(watchers_);
   if (by < 0 || watchers_ > 1) return;
-  // Nobody has watched: a number is left out, so that whoever has an older picture asks for another one.
+  // Nobody has watched: a number is left out, so that a watcher with an older picture asks for another one.
   ++sequence_;
   kept_.clear();
   last_ = backend.experts();

@@ -56,7 +56,7 @@ void set_blob(const std::string& place, const OllamaManifest& manifest, LocalMod
     model.fault = manifest.models.empty() ? "its manifest names no GGUF file"
                                           : "its manifest names several files of weights";
   } else if (!is_digest(manifest.models.front())) {
-    model.fault = "its manifest names a file by what is no SHA-256";
+    model.fault = "its manifest names the file of weights by something other than a SHA-256 digest";
   } else {
     const std::string blob = "blobs/sha256-" + manifest.models.front().substr(kDigest.size());
     model.path = place + "/" + blob;

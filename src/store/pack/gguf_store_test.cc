@@ -410,7 +410,7 @@ TEST_F(GgufStoreRefusal, OtherNumbersInTheManifestAreFound) {
       EXPECT_EQ(write_manifest(open_store(temp_ / "m.sluice")), bad);
       open_checkpoint(temp_ / "m.sluice")->gguf();
       const bool whole = verify(temp_ / "m.sluice", {.depth = VerifyDepth::kFull}).ok();
-      if (whole) {  // a name of a piece, or a layer's number: the file comes back all the same
+      if (whole) {  // a name of a piece, or a layer's number: the file still comes back
         unpack(temp_ / "m.sluice", temp_ / "back", {});
         EXPECT_EQ(read_file(temp_ / "back/m.gguf"), read_file(path_));
         fs::remove_all(temp_ / "back");

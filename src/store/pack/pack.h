@@ -57,14 +57,14 @@ struct PackOptions {
   std::vector<std::string> exclude;             // globs, see scan_directory; none for a GGUF file
   unsigned threads = 0;                         // threads that compress; 0: one for every CPU
   Isa isa = best_isa();                         // for splitting words
-  // For the pieces in the pipeline. As much again may be taken by what the threads code with, fewer of them
-  // where it would not fit. A single chunk may take more, unless check_memory refuses it.
+  // The pieces in the pipeline take at most this. What the threads code with may take as much again; where
+  // that would not fit, fewer threads run. A single chunk may take more, unless check_memory refuses it.
   Bytes memory = 512 * kMiB;
   MemoryCheck check_memory{};
   // A new expert file begins when the current one has reached this size.
   Bytes expert_file_bytes = 4 * kGiB;
-  // For tests with small models. keep_columns: matrices in tiles keep their columns, whatever the padding.
-  // The other: the smallest dense piece that is not stored raw.
+  // Tests with small models set these two. keep_columns: matrices in tiles keep their columns, whatever the
+  // padding. least_split_dense: the smallest dense piece that is not stored raw.
   bool keep_columns = false;
   Bytes least_split_dense = kMinSplitDenseBytes;
   // The pack makes its work durable whenever this many bytes, or this much time, have passed since the last

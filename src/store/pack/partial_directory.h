@@ -42,7 +42,7 @@ class PartialDirectory {
 // the parent of `target` does not exist.
 void check_outside(const std::string& target, const std::string& source);
 
-// Error(kIo) naming the directory unless its disk has room for so many bytes more.
+// Error(kIo) naming the directory unless its disk has room for this many bytes more.
 void check_room(const std::string& directory, Bytes needed);
 
 // Removes trailing slashes.

@@ -34,8 +34,8 @@ Bytes run_places(const PieceEntry& piece, const StoredChunk& chunk) {
   return piece.tiled() ? std::min(split_step(piece.tiles.group_places()), chunk.count) : chunk.count;
 }
 
-// The memory of a run of so many places of a chunk: words, signs and mantissas, and the coded chunk, which
-// every run counts, though runs share it.
+// The memory that a run of `places` places of a chunk takes: words, signs and mantissas, and the coded chunk,
+// which every run counts, though runs share it.
 Bytes run_memory(const StoredChunk& chunk, Bytes places) { return merge_memory(places) + chunk.bytes.length; }
 
 // The bytes of a chunk of exponents; the runs that are made from it share them.

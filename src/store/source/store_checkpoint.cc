@@ -100,8 +100,8 @@ void check_digest(const std::string& path, const std::string& wanted) {
         .fix(kRestore);
 }
 
-// The shape of a tensor that names pieces in a format, which have so many rows together: that of the source,
-// with the rows and columns of matrices last.
+// The shape of a tensor whose pieces are in a format and have `rows` rows together: that of the source, with
+// the rows and columns of matrices last.
 std::vector<std::uint64_t> shape_in_format(const TensorInfo& tensor, std::uint64_t rows,
                                            std::uint64_t columns) {
   std::vector<std::uint64_t> shape = tensor.shape;

@@ -11,7 +11,7 @@
 
 namespace sluice::tokenizer {
 
-// The keys tokenizer.ggml.* and tokenizer.chat_template*, for a model whose vocabulary has so many rows.
+// The keys tokenizer.ggml.* and tokenizer.chat_template*, for a model whose vocabulary has this many rows.
 // Byte-level BPE becomes `gpt2`, a tokenizer.model `llama`; that file is also taken where it lies beside a
 // tokenizer.json whose pieces it has. Errors as load_tokenizer_for(); Error(kUnsupported), naming the field,
 // for what a file cannot say. What is returned was read back, and gave the source's ids for some texts.

@@ -10,7 +10,7 @@
 
 namespace sluice::tokenizer {
 
-// load_tokenizer() of a directory, for a model whose vocabulary has so many rows. Error(kNotFound) where
+// load_tokenizer() of a directory, for a model whose vocabulary has this many rows. Error(kNotFound) where
 // there is no tokenizer; errors as load_tokenizer() and check_rows().
 std::unique_ptr<Tokenizer> load_tokenizer_for(const std::string& directory, TokenId rows);
 

@@ -81,7 +81,7 @@ void add_chat(Command& app) {
   using namespace chat_command;
   Command* command = app.add_command("chat", "Talk with a model inside a memory budget");
   auto options = std::make_shared<Options>();
-  command->add_option(Setting::kPrompt, &options->prompt, "Say this, and leave behind the answer");
+  command->add_option(Setting::kPrompt, &options->prompt, "Say this, print the answer, and end");
   command->add_option(Setting::kSystem, &options->system,
                       "What the model is told before all; @FILE: the text of a file");
   command

@@ -1,4 +1,4 @@
-// Prompts on disk, where a server's user wants them.
+// Writes prompts to a file, if the user of a server asks for that.
 #pragma once
 
 #include <functional>

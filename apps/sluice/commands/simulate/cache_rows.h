@@ -37,7 +37,7 @@ void set_capacity(const std::string& text, lab::ReplaySettings& settings);
 // Every cache with every capacity. Error(kUsage).
 std::vector<CacheRow> cache_rows(const SimulateOptions& options, const lab::ReplayRouter& router,
                                  const std::vector<std::string>& caches);
-// Where no capacity was typed: each row's is that of its slots, of so many layers.
+// Where no capacity was typed: each row's is that of its slots, of this many layers.
 void set_capacity_of_slots(std::uint32_t layers, std::vector<CacheRow>& rows);
 
 }  // namespace sluice::app

@@ -14,7 +14,8 @@ namespace sluice::app {
 Json smoe_routing_json(const lab::ReplayRouter& router, const lab::ReplayRouting& routing);
 // It counts decoded tokens alone, since prompts are routed exactly.
 std::string smoe_loss_text(const lab::ReplayRouter& router, const lab::ReplayRouting& routing);
-// A trace does not say by which rule its model limits a token's selection: warns of so many choices.
+// A trace does not say by which rule its model limits a token's selection: warns that this many choices
+// differ.
 void warn_of_own_rule(const SimulateOptions& options, std::uint64_t differs);
 
 }  // namespace sluice::app

@@ -94,7 +94,9 @@ void add_simulate(Command& app) {
       ->show_default();
   command->add_option(Setting::kExpertBytes, &options->expert_bytes,
                       "Size of every expert, where the trace does not say it or says another");
-  command->add_option(Setting::kWindow, &options->window, "Also report the hit rate of every so many steps")
+  command
+      ->add_option(Setting::kWindow, &options->window,
+                   "Also report the hit rate of each stretch of this many steps")
       ->check(whole_number(Setting::kWindow, 1, std::uint64_t{1} << 31));
   command->add_option(
       Setting::kDecisions, &options->decisions,

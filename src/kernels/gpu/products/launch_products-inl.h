@@ -164,7 +164,7 @@ class ProductLaunches {
         paired |= is_paired(item.form);
       }
     }
-    // Whether so many rows a warp leave enough warps.
+    // Whether this many rows a warp leave enough warps.
     bool enough(std::uint64_t rows_a_warp, std::uint64_t token_tiles = 1) const {
       return rows / rows_a_warp * token_tiles >= kEnoughWarps;
     }

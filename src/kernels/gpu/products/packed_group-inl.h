@@ -112,7 +112,7 @@ class PackedGroupReader {
     tier3_high_ = table_at(10);
     return true;
   }
-  // Four bytes of the tables, as far as they have so many.
+  // Four bytes of the tables, as far as they have that many.
   SLUICE_GPU Word table_at(std::uint32_t at) const {
     std::uint32_t word = 0;
     for (std::uint32_t i = 0; i < 4 && at + i < 13; ++i)

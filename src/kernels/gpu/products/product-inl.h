@@ -46,7 +46,8 @@ struct BlockTiles {
 };
 
 // Writes what a product makes of its sums: `sums` of the output first + on and of token `token`. `mask`:
-// lanes that have one; one lane of those that have the same. `later`: so many tokens later, few.
+// lanes that have one; of lanes that have the same sum, one. `later`: by how many tokens further, a small
+// number.
 template <class Warp>
 SLUICE_GPU void put_output(const Warp& warp, const ProductItem& item, std::uint32_t first,
                            typename Warp::Word on, std::uint32_t token, typename Warp::Mask mask,
@@ -262,7 +263,7 @@ struct ProductKernel {
       if constexpr (kAhead != 0) {
         halves = add_ahead(rows, x);
       } else if constexpr (Row::kHalves != 0) {
-        // So many units are read before the first of them is used.
+        // This many units are read before the first of them is used.
         constexpr int kFull = T == 1 ? 32 : T < 8 ? 16 : 8;
         constexpr int kRoom = (R > 1 && Row::kWords > 1 ? kFull / 2 : kFull) / (L * R * Row::kWords);
         constexpr int kUnits = kRoom < 1 ? 1 : kRoom > 16 ? 16 : kRoom;

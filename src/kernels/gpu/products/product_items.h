@@ -45,7 +45,7 @@ struct ProductItem {
   bool aligned;        // to 16 bytes: everything that a kernel reads
 };
 
-// So many fit a launch's parameters.
+// This many fit a launch's parameters.
 inline constexpr std::uint32_t kProductItems = 28;
 struct ProductItems {
   std::uint32_t count;

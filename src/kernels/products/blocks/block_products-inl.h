@@ -71,9 +71,9 @@ template <class Format, int... kRow>
   for (int r = 0; r < R; ++r) a.y[row + r] = row_sum(a, row + r, sums[r]);
 }
 
-// With several tokens, numbers of so many rows and columns lie in the L1 cache while the tokens pass by.
+// With several tokens, numbers of this many rows and columns lie in the L1 cache while the tokens pass by.
 inline constexpr std::size_t kTileRows = 16, kTileColumns = 512;
-// So many tokens at once, whose sums of these rows stay in L2.
+// This many tokens at once, whose sums of these rows stay in L2.
 inline constexpr std::size_t kTileTokens = 48;
 
 struct alignas(64) BlockTile {

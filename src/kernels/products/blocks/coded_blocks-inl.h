@@ -103,7 +103,7 @@ struct CodedRow {
   a.y[token * a.y_stride + row] = a.bias == nullptr ? total : total + a.bias[row];
 }
 
-// With one token, so many parts of the rows are read by turns: memory gives more to several streams than to
+// With one token, this many parts of the rows are read by turns: memory gives more to several streams than to
 // one (one thread of a Zen 3 that others used, too: 18 and 9 GB/s of q8_0; four neighbouring rows by turns
 // had 6 to 10, as short rows are no streams).
 inline constexpr std::size_t kCodedParts = 4;

@@ -223,7 +223,7 @@ struct VectorTiles {
   }
 };
 
-// At most so many tokens at once: their codes stay in L2 and their totals in L1.
+// At most this many tokens at once: their codes stay in L2 and their totals in L1.
 inline constexpr std::size_t kCodedAtOnce = 128;
 
 // Multiplies one strip with at most kCodedAtOnce tokens.

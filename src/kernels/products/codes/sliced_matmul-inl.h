@@ -131,7 +131,7 @@ inline void one_token(const ProductArgs& a, std::size_t strip_begin, std::size_t
   }
 }
 
-// At most so many tokens at once: their activations stay in L2.
+// At most this many tokens at once: their activations stay in L2.
 inline constexpr std::size_t kTokensAtOnce = 96;
 
 struct SlicedTile {

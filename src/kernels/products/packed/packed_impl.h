@@ -17,7 +17,7 @@ struct PackedGroup {
   const std::byte* sign_mantissas;  // 512·blocks bytes; the next groups' bytes follow
   std::uint64_t blocks;
   std::byte* scratch;  // codec::native_scratch_bytes(blocks)
-  // Memory to ask for meanwhile: the group so many after this one, with these lists.
+  // Memory to ask for meanwhile: the group this many after this one, with these lists.
   std::size_t ahead;
   const std::byte* next_lists;
   std::size_t next_lists_bytes;

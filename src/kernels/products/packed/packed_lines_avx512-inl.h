@@ -23,7 +23,7 @@ template <int kCache>
 }
 
 // Asks for a group further on, block by block of this group, from five places at once (four quarters of the
-// sign+mantissa plane, and tier 1), into the L2 cache: a core of Intel reads from so many places half again
+// sign+mantissa plane, and tier 1), into the L2 cache: a core of Intel reads from that many places half again
 // as fast as from one (docs/performance.md).
 class NextGroup {
  public:

@@ -69,12 +69,12 @@ struct TileGroupArgs {
 
 struct TileKernels {
   std::size_t tile_tokens;  // the most tokens of a tile
-  // multiply_groups() takes at most so many tokens (at most tile_tokens); with more, words are made first.
+  // multiply_groups() takes at most this many tokens (at most tile_tokens); with more, words are made first.
   std::size_t group_tokens;
   std::size_t groups;  // that multiply_groups() takes at once: 1 or 2
-  // With at least so many tokens, rows are prefetched while the rows before them are multiplied.
+  // With at least this many tokens, rows are prefetched while the rows before them are multiplied.
   std::size_t ahead_tokens;
-  std::size_t ahead_rows;   // so many at once, or a multiple
+  std::size_t ahead_rows;   // this many at once, or a multiple
   std::size_t block_bytes;  // of tiles that stay in a cache while all weights pass by
   // Rounds one token to BF16, padded.
   void (*round)(const float* x, std::size_t cols, std::byte* row);
@@ -82,7 +82,7 @@ struct TileKernels {
   // 64·tile_tokens bytes. kTiles: 64 bytes per row; absent tokens are 0.
   void (*interleave)(const std::byte* rows, std::size_t row_bytes, std::size_t tokens, std::size_t steps,
                      std::byte* tiles);
-  // A thread that multiplies first prepares its unit for so many tokens in a tile, and finally releases it.
+  // A thread that multiplies first prepares its unit for this many tokens in a tile, and finally releases it.
   // Fewer than tile_tokens only if there is one tile.
   void (*begin)(std::size_t tokens);
   void (*end)();

@@ -9,7 +9,7 @@
 
 namespace sluice::kernels {
 
-// Bytes of scratch, at most, of products of so many tokens and columns: tiles of all threads together; rows
+// Bytes of scratch, at most, of products of this many tokens and columns: tiles of all threads together; rows
 // and sums of each thread.
 struct TileScratch {
   Bytes tiles = 0, panel = 0, sums = 0;

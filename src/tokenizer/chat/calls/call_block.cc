@@ -183,7 +183,7 @@ BlockRead CallBlock::read_object(BlockText& text, AnswerSink& sink) {
   return fed == ObjectBody::Fed::kEnded ? end_call(text) : BlockRead::kMore;
 }
 
-// The call ends where its JSON does, whole or not: marks that follow are those of the call all the same.
+// The call ends where its JSON does, whole or not: marks that follow still belong to the call.
 BlockRead CallBlock::read_json(BlockText& text, AnswerSink& sink) {
   if (!json_.started()) {
     const std::string& mark = marks_.json_end.empty() ? marks_.call_end : marks_.json_end;
