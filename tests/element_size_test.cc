@@ -35,9 +35,13 @@ const std::map<std::string, std::string> kMay = {
 
 bool is_code(const std::filesystem::path& path) {
   const std::string stem = path.stem(), name = path.filename();
-  if (path.extension() != ".cc" && path.extension() != ".h") return false;
-  return !stem.ends_with("_test") && !stem.ends_with("_fuzz") && !stem.ends_with("test_data") &&
-         !stem.ends_with("_fixture") && name != "testing.h";
+  return testing::is_source(path) && !stem.ends_with("_test") && !stem.ends_with("_fuzz") &&
+         !stem.ends_with("test_data") && !stem.ends_with("_fixture") && name != "testing.h";
+}
+
+TEST(ElementSizes, AreLookedForInSourcesOfEveryKind) {
+  for (const char* name : {"a.h", "a.cc", "a_cuda.cu", "a.cuh"}) EXPECT_TRUE(is_code(name)) << name;
+  for (const char* name : {"a_test.cc", "testing.h", "a.md"}) EXPECT_FALSE(is_code(name)) << name;
 }
 
 TEST(ElementSizes, AreMultipliedOnlyWhereNoStoredMatrixIsMeasured) {

@@ -1,6 +1,7 @@
 // The folders of src/ are layers: a file may include its own folder and those that CMakeLists.txt names as
 // its DEPS. The linker catches most wrong includes; this test also catches those of header-only code. The
-// folders of a layer are its rooms, and this test alone says which room may include which.
+// folders of a layer are its rooms, those of a room are rooms as well, and this test alone says which room may
+// include which.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -12,6 +13,8 @@
 #include <sstream>
 #include <string>
 #include <vector>
+
+#include "source_text.h"
 
 namespace {
 
@@ -61,16 +64,27 @@ std::string include_fault(const std::string& include, const std::string& own,
   return {};
 }
 
-// The text of every quoted include.
-std::vector<std::string> quoted_includes(const std::string& text) {
-  static const std::regex pattern("^[ \t]*#[ \t]*include[ \t]*\"([^\"]*)\"");
-  std::vector<std::string> includes;
+struct Include {
+  std::string path;
+  bool quoted = false;  // between quotes, as ours should be; or between angle brackets
+};
+
+std::vector<Include> includes_of(const std::string& text) {
+  static const std::regex pattern("^[ \t]*#[ \t]*include[ \t]*([<\"])([^\">]*)[\">]");
+  std::vector<Include> includes;
   std::istringstream lines(text);
   std::smatch match;
   for (std::string line; std::getline(lines, line);) {
-    if (std::regex_search(line, match, pattern)) includes.push_back(match[1]);
+    if (line.find("include") == std::string::npos) continue;  // a regex for each line would take seconds
+    if (std::regex_search(line, match, pattern)) includes.push_back({match[2], match[1] == "\""});
   }
   return includes;
+}
+
+// Between angle brackets, too, a header is ours if its first folder is a layer.
+bool is_ours(const Include& include, const std::map<std::string, Layer>& layers) {
+  return include.quoted || include.path.starts_with('.') ||
+         layers.contains(include.path.substr(0, include.path.find('/')));
 }
 
 class Layers : public testing::Test {
@@ -101,31 +115,33 @@ TEST_F(Layers, EveryFolderIsALayer) {
 }
 
 TEST_F(Layers, IncludesPointDown) {
-  const std::set<std::string> kinds = {".h", ".cc", ".cu", ".cuh"};
   std::size_t files = 0;
   for (const auto& entry : fs::recursive_directory_iterator(kRoot / "src")) {
-    if (!entry.is_regular_file() || !kinds.contains(entry.path().extension())) continue;
+    if (!entry.is_regular_file() || !sluice::testing::is_source(entry.path())) continue;
     const fs::path relative = fs::relative(entry.path(), kRoot / "src");
     const std::string own = relative.begin()->string();
     if (!by_name_.contains(own)) continue;  // reported above
     ++files;
-    for (const std::string& include : quoted_includes(read_file(entry.path()))) {
-      EXPECT_EQ(include_fault(include, own, by_name_), "")
-          << "src/" << relative.string() << " includes " << include;
+    for (const Include& include : includes_of(read_file(entry.path()))) {
+      if (!is_ours(include, by_name_)) continue;
+      EXPECT_EQ(include_fault(include.path, own, by_name_), "")
+          << "src/" << relative.string() << " includes " << include.path;
     }
   }
   EXPECT_GT(files, 50u);
 }
 
-// A room of a layer: its folder, and the rooms that it may include. "." is what stands in the layer's folder
-// itself, without the folders below it.
+// A room of a folder: a folder in it, and the rooms beside it that it may include. "." is what stands in the
+// folder itself, without the folders below it.
 struct Room {
   std::string name;
   std::set<std::string> below;
+  // Rooms listed before, with which this is one room in two folders: each includes the other.
+  std::set<std::string> one_with = {};
 };
 
-// The rooms of each layer that has some, lowest first, and of the command line. A folder within a room
-// belongs to that room.
+// The rooms of each folder that has some, lowest first: of each layer, of each room, and of the command line.
+// What rooms of different rooms may include of each other is said where these two stand beside each other.
 const std::map<std::string, std::vector<Room>> kRooms = {
     {"apps/sluice",
      {{"streams", {}},
@@ -134,6 +150,8 @@ const std::map<std::string, std::vector<Room>> kRooms = {
       {"report", {"streams", "flags"}},
       {".", {"streams", "flags"}},
       {"commands", {"streams", "flags", "setup", "report", "."}}}},
+    {"apps/sluice/commands",
+     {{"chat", {}}, {".", {"chat"}}, {"hybrid", {"."}}, {"simulate", {".", "hybrid"}}, {"serve", {"chat"}}}},
     {"base", {{".", {}}, {"files", {"."}}, {"machine", {".", "files"}}, {"json", {".", "files"}}}},
     {"codec",
      {{"native", {}},
@@ -152,6 +170,8 @@ const std::map<std::string, std::vector<Room>> kRooms = {
       {".", {"session", "watch", "plan", "forward", "draft"}},
       {"batch", {"grammar", "session", "watch", "forward", "draft", "."}},
       {"generate", {"session", ".", "batch"}}}},
+    {"engine/forward",
+     {{"dense", {}}, {"work", {}}, {"unit", {"work"}}, {".", {"dense", "work", "unit"}}, {"models", {"."}}}},
     {"eval", {{".", {}}, {"tasks", {"."}}}},
     {"serve",
      {{".", {}},
@@ -161,6 +181,8 @@ const std::map<std::string, std::vector<Room>> kRooms = {
       {"wire", {".", "json", "http"}},
       {"engine", {"."}},
       {"server", {".", "json", "http", "page", "wire"}}}},
+    {"experts/cache", {{"workload", {}}, {".", {"workload"}}, {"slices", {}, {"."}}}},
+    {"serve/wire", {{".", {}}, {"openai", {"."}}, {"anthropic", {".", "openai"}}}},
     {"experts",
      {{"core", {}},
       {"cache", {"core"}},
@@ -180,6 +202,14 @@ const std::map<std::string, std::vector<Room>> kRooms = {
       {"ops", {".", "elementwise", "attention", "products"}},
       {"gpu", {".", "lanes", "attention", "elementwise", "products", "ops"}},
       {"check", {"elementwise", "attention", "products", "ops"}}}},
+    {"kernels/gpu",
+     {{"dense", {}}, {"products", {}}, {"cuda", {"products"}}, {".", {}, {"dense", "products", "cuda"}}}},
+    {"kernels/products",
+     {{"blocks", {}},
+      {"words", {}},
+      {"codes", {"blocks", "words"}},
+      {"packed", {}, {"words"}},
+      {".", {}, {"blocks", "words", "codes", "packed"}}}},
     {"lab", {{".", {}}, {"replay", {}}, {"machine", {"replay"}}, {"ask", {"replay"}}}},
     {"reproduce",
      {{".", {}}, {"zipmoe", {"."}}, {"slicemoe", {".", "zipmoe"}}, {"dali", {"."}}, {"smoe", {"."}}}},
@@ -203,12 +233,44 @@ const std::map<std::string, std::vector<Room>> kRooms = {
       {".", {"text", "vocabulary", "stages", "bpe", "sentencepiece", "json", "gguf"}},
       {"chat", {".", "text", "template", "gguf"}},
       {"export", {".", "text", "vocabulary", "stages", "bpe", "sentencepiece", "json", "gguf", "chat"}}}},
+    {"tokenizer/chat", {{"calls", {}}, {".", {"calls"}}}},
+    {"tokenizer/template", {{".", {}}, {"rows", {"."}}}},
 };
 
-// The room of a file, from its path below the layer's folder: "pack/journal.h", "checkpoint.h".
+// Where a folder of kRooms stands, and how its includes begin: they are written from src/, those of the
+// command line from its own folder.
+const fs::path& source_root(const std::string& folder) {
+  static const fs::path library = kRoot / "src", program = kRoot / "apps/sluice";
+  return folder.starts_with("apps/") ? program : library;
+}
+
+std::string prefix_of(const std::string& folder) {
+  const std::string path = fs::relative(folder.starts_with("apps/") ? kRoot / folder : kRoot / "src" / folder,
+                                        source_root(folder));
+  return path == "." ? "" : path + '/';
+}
+
+// The room of a file, from its path below the folder: "pack/journal.h", "checkpoint.h".
 std::string room_of(const std::string& path) {
   const std::size_t slash = path.find('/');
   return slash == std::string::npos ? "." : path.substr(0, slash);
+}
+
+// Whether a file of the room `from` may include one of the room `to` of the same folder.
+bool may_include(const std::vector<Room>& rooms, const std::string& from, const std::string& to) {
+  for (const Room& room : rooms) {
+    if (room.name == from && (room.below.contains(to) || room.one_with.contains(to))) return true;
+    if (room.name == to && room.one_with.contains(from)) return true;
+  }
+  return from == to;
+}
+
+// Whether a file of `folder`, a key of kRooms, may include a path. Both are written as includes are.
+bool may_include_path(const std::string& folder, const std::string& file, const std::string& include) {
+  const std::string prefix = prefix_of(folder);
+  if (!include.starts_with(prefix)) return true;
+  return may_include(kRooms.at(folder), room_of(file.substr(prefix.size())),
+                     room_of(include.substr(prefix.size())));
 }
 
 bool is_test(const fs::path& path) {
@@ -218,40 +280,66 @@ bool is_test(const fs::path& path) {
 
 TEST(Rooms, IncludesFollowTheArrows) {
   std::size_t includes = 0;
-  for (const auto& [layer, rooms] : kRooms) {
-    // Includes are written from src/, those of the command line from its own folder.
-    const bool app = layer.starts_with("apps/");
-    const fs::path folder = app ? kRoot / layer : kRoot / "src" / layer;
-    const std::string prefix = app ? "" : layer + '/';
-    std::map<std::string, Room> by_name;
+  for (const auto& [folder, rooms] : kRooms) {
+    const std::string prefix = prefix_of(folder);
+    const fs::path& root = source_root(folder);
+    std::set<std::string> listed;
     for (const Room& room : rooms) {
-      for (const std::string& below : room.below)
-        EXPECT_TRUE(by_name.contains(below))
-            << layer << ": " << room.name << " includes " << below << ", which is not below it";
-      by_name[room.name] = room;
+      for (const auto* others : {&room.below, &room.one_with})
+        for (const std::string& other : *others)
+          EXPECT_TRUE(listed.contains(other))
+              << folder << ": " << room.name << " includes " << other << ", which is not below it";
+      listed.insert(room.name);
     }
-    std::set<std::string> used;  // "room below"
-    for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    std::set<std::string> used;  // "from to"
+    for (const auto& entry : fs::recursive_directory_iterator(root / prefix)) {
       if (!entry.is_regular_file() || is_test(entry.path())) continue;
-      const std::string relative = fs::relative(entry.path(), folder), own = room_of(relative);
-      ASSERT_TRUE(by_name.contains(own))
-          << layer << '/' << relative << " stands in a room that is not listed";
-      for (const std::string& include : quoted_includes(read_file(entry.path()))) {
-        if (!include.starts_with(prefix) || !fs::exists(folder / include.substr(prefix.size()))) continue;
-        const std::string other = room_of(include.substr(prefix.size()));
+      const std::string file = fs::relative(entry.path(), root), own = room_of(file.substr(prefix.size()));
+      ASSERT_TRUE(listed.contains(own)) << folder << ": " << file << " stands in a room that is not listed";
+      for (const Include& include : includes_of(read_file(entry.path()))) {
+        if (!include.path.starts_with(prefix) || !fs::exists(root / include.path)) continue;
+        const std::string other = room_of(include.path.substr(prefix.size()));
         if (other == own) continue;
         ++includes;
         used.insert(own + ' ' + other);
-        EXPECT_TRUE(by_name[own].below.contains(other))
-            << layer << '/' << relative << " includes " << include;
+        EXPECT_TRUE(may_include_path(folder, file, include.path))
+            << folder << ": " << file << " includes " << include.path;
       }
     }
-    for (const Room& room : rooms)
+    for (const Room& room : rooms) {
       for (const std::string& below : room.below)
         EXPECT_TRUE(used.contains(room.name + ' ' + below))
-            << layer << ": " << room.name << " includes nothing of " << below;
+            << folder << ": " << room.name << " includes nothing of " << below;
+      for (const std::string& other : room.one_with)
+        EXPECT_TRUE(used.contains(room.name + ' ' + other) && used.contains(other + ' ' + room.name))
+            << folder << ": " << room.name << " and " << other << " are no longer one room";
+    }
   }
-  EXPECT_GT(includes, 100u);
+  EXPECT_GT(includes, 1000u);
+}
+
+// Tests the table: it must forbid what its arrows are there for.
+TEST(Rooms, WrongIncludesAreFound) {
+  const char* const models = "engine/forward/models/toy.cc";
+  EXPECT_TRUE(may_include_path("engine/forward", models, "engine/forward/layer_run.h"));
+  EXPECT_TRUE(may_include_path("engine/forward", models, "engine/forward/models/other.h"));
+  EXPECT_FALSE(may_include_path("engine/forward", models, "engine/forward/unit/device_unit.h"));
+  EXPECT_FALSE(may_include_path("engine/forward", models, "engine/forward/work/workspace.h"));
+  EXPECT_FALSE(
+      may_include_path("engine/forward", "engine/forward/unit/toy.cc", "engine/forward/moe_block.h"));
+  EXPECT_FALSE(may_include_path("kernels/products", "kernels/products/blocks/toy.cc",
+                                "kernels/products/words/matmul.h"));
+  EXPECT_FALSE(
+      may_include_path("kernels/gpu", "kernels/gpu/dense/toy-inl.h", "kernels/gpu/products/sums-inl.h"));
+  EXPECT_FALSE(may_include_path("serve/wire", "serve/wire/toy.cc", "serve/wire/openai/chat_body.h"));
+  EXPECT_FALSE(may_include_path("tokenizer/template", "tokenizer/template/toy.cc",
+                                "tokenizer/template/rows/tables.h"));
+  EXPECT_FALSE(may_include_path("apps/sluice/commands", "commands/toy.cc", "commands/serve/toy.h"));
+  EXPECT_FALSE(may_include_path("apps/sluice", "setup/toy.cc", "commands/toy.h"));
+  const std::vector<Room> knot = {{"low", {}}, {"side", {}}, {"high", {"side"}, {"low"}}};
+  EXPECT_TRUE(may_include(knot, "high", "low") && may_include(knot, "low", "high"));
+  EXPECT_TRUE(may_include(knot, "high", "side"));
+  EXPECT_FALSE(may_include(knot, "side", "high") || may_include(knot, "low", "side"));
 }
 
 // More than these beside each other are no longer seen at a glance.
@@ -265,14 +353,15 @@ TEST(Rooms, HaveFewFiles) {
   for (const auto& [folder, count] : files) EXPECT_LE(count, kMost) << folder;
 }
 
-TEST(Rooms, EveryLayerWithFoldersIsListed) {
-  for (const auto& entry : fs::recursive_directory_iterator(kRoot / "src")) {
-    if (!entry.is_directory()) continue;
-    const fs::path relative = fs::relative(entry.path(), kRoot / "src");
-    const std::string layer = relative.begin()->string();
-    if (!relative.has_parent_path()) continue;
-    EXPECT_TRUE(kRooms.contains(layer)) << relative << " is a room of a layer that is not listed";
-  }
+TEST(Rooms, EveryFolderWithFoldersIsListed) {
+  for (const char* root : {"src", "apps/sluice"})
+    for (const auto& entry : fs::recursive_directory_iterator(kRoot / root)) {
+      const fs::path parent = entry.path().parent_path();
+      if (!entry.is_directory() || parent == kRoot / "src") continue;
+      const std::string folder =
+          fs::relative(parent, std::string(root) == "src" ? kRoot / "src" : kRoot).string();
+      EXPECT_TRUE(kRooms.contains(folder)) << entry.path() << " is a room of a folder that is not listed";
+    }
 }
 
 // Libraries of headers alone that cost seconds in each file that includes them. Whoever needs more of one
@@ -290,12 +379,11 @@ const std::map<std::string, std::set<std::string>> kIncludersOf = {
 };
 
 TEST(HeavyHeaders, AreIncludedByTheseFilesAlone) {
-  const std::set<std::string> kinds = {".h", ".cc", ".cu", ".cuh"};
   const std::regex include("^[ \t]*#[ \t]*include[ \t]*[<\"]([^/>\"]*/)");
   std::map<std::string, std::set<std::string>> found;
   for (const char* folder : {"src", "apps", "bench", "tests"}) {
     for (const auto& entry : fs::recursive_directory_iterator(kRoot / folder)) {
-      if (!entry.is_regular_file() || !kinds.contains(entry.path().extension())) continue;
+      if (!entry.is_regular_file() || !sluice::testing::is_source(entry.path())) continue;
       std::istringstream lines(read_file(entry.path()));
       std::smatch match;
       for (std::string line; std::getline(lines, line);) {
@@ -322,8 +410,14 @@ TEST(LayersRule, FindsUpwardSidewaysAndRelativeIncludes) {
   EXPECT_NE(include_fault("side/a.h", "high", layers), "");
   EXPECT_NE(include_fault("../low/a.h", "high", layers), "");
   EXPECT_NE(include_fault("a.h", "high", layers), "");
-  EXPECT_EQ(quoted_includes("#include <a.h>\n  # include \"low/b.h\"  // why\n//#include \"no\"\n"),
-            std::vector<std::string>{"low/b.h"});
+  const std::vector<Include> found = includes_of(
+      "#include <a.h>\n  # include \"low/b.h\"  // why\n//#include \"no\"\n#include <high/c.h>\n");
+  ASSERT_EQ(found.size(), 3u);
+  EXPECT_FALSE(is_ours(found[0], layers));
+  EXPECT_TRUE(found[1].path == "low/b.h" && is_ours(found[1], layers));
+  EXPECT_TRUE(found[2].path == "high/c.h" && is_ours(found[2], layers));
+  EXPECT_NE(include_fault(found[2].path, "low", layers), "");
+  EXPECT_TRUE(is_ours({"a.h", true}, layers) && is_ours({"../a.h", false}, layers));
 }
 
 }  // namespace

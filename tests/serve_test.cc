@@ -2,18 +2,20 @@
 #include <gmock/gmock.h>
 
 #include <chrono>
+#include <fstream>
 #include <thread>
 #include <vector>
 
 #include "base/json/json.h"
 #include "bundled_model.h"
 #include "http_client.h"
+#include "scratch_test.h"
 
 namespace sluice::program {
 namespace {
 
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 // 64 MiB, and more where the program itself takes more.
 const std::string& budget() {
@@ -22,10 +24,11 @@ const std::string& budget() {
 }
 std::size_t budget_bytes() { return std::stoul(budget()) << 20; }
 
-// The server on any free port, with the bundled model.
+// The server on any free port, with the bundled model or another.
 class Server {
  public:
-  explicit Server(std::vector<std::string> flags = {}) : running_(words(std::move(flags))) {
+  explicit Server(std::vector<std::string> flags = {}, const std::string& model = kModel)
+      : running_(words(std::move(flags), model)) {
     while (said_.find(" serves ") == said_.npos) {
       const std::string more = running_.read();
       if (more.empty()) break;
@@ -40,8 +43,8 @@ class Server {
   const std::string& said() const { return said_; }
 
  private:
-  static std::vector<std::string> words(std::vector<std::string> flags) {
-    std::vector<std::string> all = {"serve",    kModel,   "--port",          "0",
+  static std::vector<std::string> words(std::vector<std::string> flags, const std::string& model) {
+    std::vector<std::string> all = {"serve",    model,    "--port",          "0",
                                     "--memory", budget(), "--chat-template", "chatml"};
     all.insert(all.end(), flags.begin(), flags.end());
     return all;
@@ -130,6 +133,49 @@ TEST(Serve, TheChosenTokenIsAmongTheLikeliest) {
     behind += token["top_logprobs"].size() - 1;
   }
   EXPECT_GT(behind, 0u);
+}
+
+// A model whose vocabulary has been padded: 6405 rows, and a tokenizer of 6400 tokens.
+class ServePadded : public sluice::testing::ScratchTest {
+ protected:
+  static constexpr int kTokens = 6400, kRows = 6405;
+  void SetUp() override {
+    ScratchTest::SetUp();
+    std::ofstream(file("config.json"))
+        << R"({"model_type": "qwen3_moe", "hidden_size": 64, "head_dim": 16, "num_hidden_layers": 2,
+          "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 64, "moe_intermediate_size": 32,
+          "num_experts": 4, "num_experts_per_tok": 2, "norm_topk_prob": true, "rope_theta": 10000.0,
+          "max_position_embeddings": 512, "tie_word_embeddings": false, "vocab_size": )"
+        << kRows << "}";
+    const Outcome made = program::run("synth " + file("config.json") + " -q -o " + file("model") +
+                                      " --tokenizer '" + kModel + "'");
+    ASSERT_EQ(made.code, 0) << made.err;
+  }
+};
+
+TEST_F(ServePadded, TakesTheIdsThatRunTakes) {
+  Server server({}, file("model"));
+  for (const int id : {0, kTokens - 1, kTokens, kRows - 1, kRows, kRows + 1}) {
+    const std::string text = std::to_string(id);
+    const bool taken = id < kRows;
+    const Outcome run =
+        program::run("run " + file("model") + " --tokens " + text + " -n 2 --temp 0 --ignore-eos -q");
+    EXPECT_EQ(run.code, taken ? 0 : 2) << id << run.err;
+    const Reply completion = ask(server.port(), "POST", "/v1/completions",
+                                 R"({"max_tokens":2,"temperature":0,"prompt":[)" + text + "]}");
+    EXPECT_EQ(completion.status, taken ? 200 : 400) << id << completion.body;
+    const Reply biased =
+        ask(server.port(), "POST", "/v1/completions",
+            R"({"max_tokens":2,"temperature":0,"prompt":"a","logit_bias":{")" + text + R"(":100}})");
+    EXPECT_EQ(biased.status, taken ? 200 : 400) << id << biased.body;
+    const Reply detokenized = ask(server.port(), "POST", "/detokenize", R"({"tokens":[)" + text + "]}");
+    EXPECT_EQ(detokenized.status, taken ? 200 : 400) << id << detokenized.body;
+    if (taken) continue;
+    const std::string range = "0 to " + std::to_string(kRows - 1);
+    EXPECT_THAT(run.err, HasSubstr(range));
+    EXPECT_THAT(completion.body, HasSubstr(range));
+    EXPECT_THAT(detokenized.body, HasSubstr(range));
+  }
 }
 
 TEST(Serve, ABodyOfManyPartsDoesNotBreakTheBudget) {

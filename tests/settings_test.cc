@@ -21,6 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using sluice::testing::each_source;
+using sluice::testing::is_source;
 using sluice::testing::skip_literal;
 
 // What people read of a source: its comments and its string literals, one a line, without the arguments of
@@ -66,7 +67,7 @@ std::vector<std::string> flags_in(const std::string& text) {
 
 bool is_checked(const fs::path& path) {
   const std::string name = path.filename().string(), stem = path.stem().string();
-  if (path.extension() != ".h" && path.extension() != ".cc") return false;
+  if (!is_source(path)) return false;
   for (const char* ending : {"_test", "_fuzz", "_bench", "_fixture", "testing"})
     if (stem.ends_with(ending)) return false;
   return name != "setting_names.cc";
@@ -81,6 +82,12 @@ TEST(Settings, FlagsAreFoundInTextsAndCommentsOfASource) {
   for (const std::string& text : texts_of(source))
     for (const std::string& flag : flags_in(text)) found.push_back(flag);
   EXPECT_EQ(found, (std::vector<std::string>{"--memory", "-c", "--io", "-n"}));
+}
+
+TEST(Settings, SourcesOfEveryKindAreChecked) {
+  for (const char* name : {"a.h", "a.cc", "a_cuda.cu", "a.cuh"}) EXPECT_TRUE(is_checked(name)) << name;
+  for (const char* name : {"a_test.cc", "setting_names.cc", "a.md", "a.json"})
+    EXPECT_FALSE(is_checked(name)) << name;
 }
 
 TEST(Settings, FlagsAreSpelledInOnePlace) {

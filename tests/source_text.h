@@ -28,6 +28,13 @@ inline std::size_t skip_literal(std::string_view source, std::size_t at) {
   return end + 1;
 }
 
+// Sources of C++ and CUDA, headers among them. Tests that hold for a kind of file say which names they leave
+// out, never which endings they look at.
+inline bool is_source(const std::filesystem::path& path) {
+  const std::string ending = path.extension().string();
+  return ending == ".h" || ending == ".cc" || ending == ".cu" || ending == ".cuh";
+}
+
 // Calls body(path, text) for each file of these folders that `wanted` accepts; `path` starts at the
 // repository's root. Returns how many there were.
 template <class Wanted, class Body>

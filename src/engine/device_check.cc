@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "engine/forward/dense/dense_weights.h"
-#include "engine/forward/gating.h"
+#include "engine/forward/work/gating.h"
 #include "engine/plan/device_choice.h"
 #include "engine/plan/lacking_experts.h"
 #include "kernels/gpu/gpu_formats.h"

@@ -10,7 +10,7 @@
 #include "device/accountant.h"
 #include "device/choice/make_device.h"
 #include "engine/forward/dense/dense_choice.h"
-#include "engine/forward/workspace.h"
+#include "engine/forward/work/workspace.h"
 #include "engine/plan/engine_plan.h"
 #include "engine/plan/memory_plan.h"
 #include "fetch/memory/expert_store.h"

@@ -42,9 +42,10 @@ struct ModelCard {
 
 // What a model that is loaded offers; it does not change while the server runs.
 struct Served {
-  std::size_t context = 0;   // most tokens of a prompt with its answer
-  std::size_t parallel = 1;  // sequences that run at a time
-  std::size_t queue = 64;    // requests that may wait
+  std::size_t context = 0;     // most tokens of a prompt with its answer
+  std::size_t vocabulary = 0;  // rows of the model's, which may be more than its tokenizer has tokens
+  std::size_t parallel = 1;    // sequences that run at a time
+  std::size_t queue = 64;      // requests that may wait
   SamplingDefaults defaults;
   std::string fingerprint;           // "sluice-0.3-8c1f2ab4"
   std::optional<std::string> lossy;  // JSON of the object `sluice.lossy`, in modes that are not exact

@@ -68,13 +68,8 @@ void BatchLimits::check_sampler(const BatchRequest& request) const {
   SLUICE_CHECK(request.guide == nullptr || !request.ignore_eos, "a guide decides when its answer ends");
   SLUICE_CHECK(request.sampler.takes_likeliest() || engine_.plan().draws,
                "the plan has no room for drawing tokens");
-  const std::size_t vocab = engine_.model().config.vocab;
   for (const LogitBias& one : request.sampler.bias)
-    if (one.id < 0 || static_cast<std::size_t>(one.id) >= vocab)
-      throw Error(ErrorKind::kUsage, "a bias is for a token that is not in the vocabulary")
-          .in(Setting::kLogitBias)
-          .expected(fmt::format("ids from 0 to {}", vocab - 1))
-          .found(std::to_string(one.id));
+    tokenizer::check_ids({&one.id, 1}, engine_.model().config.vocab, Setting::kLogitBias, ErrorKind::kUsage);
 }
 
 }  // namespace sluice::engine

@@ -5,7 +5,7 @@
 #include <span>
 
 #include "engine/forward/forward_parts.h"
-#include "engine/forward/models/models.h"
+#include "engine/forward/models.h"
 #include "engine/session/sequence.h"
 
 namespace sluice::engine {

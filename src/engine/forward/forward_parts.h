@@ -9,7 +9,7 @@
 #include "engine/forward/embedding.h"
 #include "engine/forward/layer_run.h"
 #include "engine/forward/moe_block.h"
-#include "engine/forward/workspace.h"
+#include "engine/forward/work/workspace.h"
 #include "engine/session/rope_table.h"
 #include "engine/watch/statistics.h"
 #include "fetch/memory/expert_store.h"

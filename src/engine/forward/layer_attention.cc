@@ -4,7 +4,7 @@
 
 #include "engine/forward/dense/dense_weights.h"
 #include "engine/forward/layer_run.h"
-#include "engine/forward/workspace.h"
+#include "engine/forward/work/workspace.h"
 #include "engine/session/sequence.h"
 
 namespace sluice::engine {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/forward/forward_parts.h"
-#include "engine/forward/models/models.h"
+#include "engine/forward/models.h"
 #include "engine/forward/pass.h"
 #include "engine/watch/routing_observer.h"
 

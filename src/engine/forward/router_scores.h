@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/forward/dense/dense_weights.h"
-#include "engine/forward/workspace.h"
+#include "engine/forward/work/workspace.h"
 #include "engine/session/step.h"
 #include "experts/routing/router.h"
 #include "kernels/context.h"

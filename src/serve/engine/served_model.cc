@@ -53,6 +53,7 @@ std::shared_ptr<const Served> served_model(const LoadedModel& model, const Engin
                                            const tokenizer::AnswerFormat& format) {
   auto served = std::make_shared<Served>();
   served->context = model.engine->plan().positions;
+  served->vocabulary = model.model.config.vocab;
   served->parallel = model.engine->plan().sequences;
   served->queue = options.queue;
   served->defaults = model.defaults;

@@ -35,6 +35,7 @@ class ScriptedBackend final : public Backend {
     }
     auto served = std::make_shared<Served>();
     served->context = 2048;
+    served->vocabulary = tokenizer_->vocab_size();
     served->parallel = 4;
     served->fingerprint = "sluice-0.3-8c1f2ab4";
     served->tokenizer = tokenizer_.get();

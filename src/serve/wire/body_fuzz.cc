@@ -17,6 +17,7 @@ using namespace sluice::serve;
 void read_one(std::uint8_t format, std::string_view text) {
   Served served;
   served.context = 64;
+  served.vocabulary = 512;
   const BodyValue body = read_body(text);
   SLUICE_CHECK(body_text(parse_body(body_text(body))) == body_text(body), "JSON is not what was written");
   const Fields fields(body, {});

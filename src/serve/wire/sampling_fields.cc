@@ -2,8 +2,9 @@
 
 #include <sys/random.h>
 
-#include <charconv>
 #include <cstdint>
+
+#include "serve/wire/token_fields.h"
 
 namespace sluice::serve {
 namespace {
@@ -18,15 +19,9 @@ void read_bias(const Fields& body, const Served& served, Sampling& sampling) {
   if (members.size() > kMostBiases)
     body.wrong_value("logit_bias", "an object of at most " + std::to_string(kMostBiases) + " members");
   for (const auto& [key, value] : members) {
-    std::uint32_t id = 0;
-    const char* end = key.data() + key.size();
-    const bool is_id = std::from_chars(key.data(), end, id).ptr == end && !key.empty();
-    if (!is_id || (served.tokenizer != nullptr && id >= served.tokenizer->vocab_size()))
-      throw ApiError(400, "invalid_value",
-                     "'logit_bias' has a key that is no token id: " + shown(BodyValue(key)))
-          .about("logit_bias");
+    const tokenizer::TokenId id = read_token_key(key, "logit_bias", served);
     if (const std::optional<double> by = bias->number(key, -100, 100))
-      sampling.logit_bias.emplace_back(static_cast<tokenizer::TokenId>(id), *by);
+      sampling.logit_bias.emplace_back(id, *by);
   }
 }
 

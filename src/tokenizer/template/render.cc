@@ -6,7 +6,7 @@
 
 #include "tokenizer/template/operators.h"
 #include "tokenizer/template/place.h"
-#include "tokenizer/template/rows/rows.h"
+#include "tokenizer/template/rows.h"
 #include "tokenizer/template/value_text.h"
 #include "tokenizer/text/utf8.h"
 

@@ -4,7 +4,7 @@
 #include "tokenizer/template/operators.h"
 #include "tokenizer/template/place.h"
 #include "tokenizer/template/render.h"
-#include "tokenizer/template/rows/rows.h"
+#include "tokenizer/template/rows.h"
 #include "tokenizer/template/value_text.h"
 
 namespace sluice::tokenizer::jinja {

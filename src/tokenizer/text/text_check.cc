@@ -41,9 +41,13 @@ void check_grown(std::size_t bytes) {
   }
 }
 
+bool is_token_id(std::int64_t number, std::size_t rows) {
+  return number >= 0 && static_cast<std::uint64_t>(number) < rows;
+}
+
 void check_ids(std::span<const TokenId> ids, std::size_t rows, std::string_view where, ErrorKind kind) {
   for (const TokenId id : ids)
-    if (id < 0 || static_cast<std::size_t>(id) >= rows)
+    if (!is_token_id(id, rows))
       throw Error(kind, "token id is out of range")
           .in(where)
           .expected(fmt::format("0 to {}", rows - 1))

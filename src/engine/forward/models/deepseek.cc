@@ -1,5 +1,5 @@
 // deepseek-moe-16b. MHA; the first layers are dense; shared experts without a gate. SPEC §9.
-#include "engine/forward/models/models.h"
+#include "engine/forward/models.h"
 
 namespace sluice::engine::models {
 

@@ -1,6 +1,6 @@
 // DeepSeek-V2 and V2-Lite. MLA over a compressed cache (absorbed form), YaRN, grouped or greedy routing. SPEC
 // §9.
-#include "engine/forward/models/models.h"
+#include "engine/forward/models.h"
 
 namespace sluice::engine::models {
 

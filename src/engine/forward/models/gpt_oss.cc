@@ -1,6 +1,6 @@
 // gpt-oss-20b and 120b. GQA with biases and a learned score a head beside those of the keys, over a window in
 // every other layer; every layer is sparse. MoeConfig and ActivationConfig say the rest.
-#include "engine/forward/models/models.h"
+#include "engine/forward/models.h"
 
 namespace sluice::engine::models {
 

@@ -1,5 +1,5 @@
 // Mixtral 8x7B and 8x22B. GQA, optional sliding window; every layer is sparse; no shared expert. SPEC §9.
-#include "engine/forward/models/models.h"
+#include "engine/forward/models.h"
 
 namespace sluice::engine::models {
 

@@ -1,4 +1,4 @@
-#include "engine/forward/models/models.h"
+#include "engine/forward/models.h"
 
 #include "base/error.h"
 

@@ -1,6 +1,6 @@
 // OLMoE. q and k are normed as whole projections, then q, k and v are clamped; every layer is sparse. SPEC
 // §9.
-#include "engine/forward/models/models.h"
+#include "engine/forward/models.h"
 
 namespace sluice::engine::models {
 

@@ -1,6 +1,6 @@
 // Qwen1.5-MoE and Qwen2-57B-A14B. GQA with biases on q, k, v; one shared expert behind a sigmoid gate. SPEC
 // §9.
-#include "engine/forward/models/models.h"
+#include "engine/forward/models.h"
 
 namespace sluice::engine::models {
 

@@ -1,6 +1,6 @@
 // Qwen3-30B-A3B and its family. GQA with an explicit head_dim; q and k are normed head by head before RoPE.
 // SPEC §9.
-#include "engine/forward/models/models.h"
+#include "engine/forward/models.h"
 
 namespace sluice::engine::models {
 

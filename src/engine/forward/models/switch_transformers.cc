@@ -1,6 +1,6 @@
 // Switch Transformers. A T5 encoder-decoder: biases by distance, scores without a scale, one expert per
 // token. SPEC §9.
-#include "engine/forward/models/models.h"
+#include "engine/forward/models.h"
 
 namespace sluice::engine::models {
 

@@ -1,5 +1,5 @@
 // XVERSE-MoE-A4.2B. MHA; an fp32 router; every layer is sparse; shared experts without a gate. SPEC §9.
-#include "engine/forward/models/models.h"
+#include "engine/forward/models.h"
 
 namespace sluice::engine::models {
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/setting.h"
 #include "kernels/gpu/cuda/cuda_check.h"
 
 namespace sluice::kernels::gpu {
@@ -30,7 +31,7 @@ const std::byte* CudaLists::upload(const device::Access& access, std::span<const
     throw Error(ErrorKind::kBudget, "a list of an operation is too long for a CUDA device")
         .expected("at most " + std::to_string(kSegmentBytes) + " bytes")
         .found(std::to_string(list.size()))
-        .fix("use shorter prompts or a smaller --batch");
+        .fix("use shorter prompts or a smaller " + Setting::kBatch);
   if (list.size() > kSegmentBytes - used_) begin_next();
   const auto stream = static_cast<cudaStream_t>(access.queue().stream);
   std::vector<Use>& uses = uses_[segment_];

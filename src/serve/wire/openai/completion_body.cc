@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "serve/wire/sampling_fields.h"
+#include "serve/wire/token_fields.h"
 
 namespace sluice::serve {
 namespace {
@@ -24,13 +25,7 @@ CompletionPrompt prompt_of_text(const std::string& text, const Served& served, S
 
 CompletionPrompt prompt_of_ids(const BodyValue& value, const std::string& path, const Served& served) {
   CompletionPrompt prompt;
-  const std::size_t most = served.tokenizer == nullptr ? INT32_MAX : served.tokenizer->vocab_size();
-  for (std::size_t i = 0; i < value.array().size(); ++i) {
-    const BodyValue& id = value.array()[i];
-    if (!id.is_integer() || id.integer() < 0 || id.integer() >= static_cast<std::int64_t>(most))
-      refuse_value(element_path(path, i), "a token id from 0 to " + std::to_string(most - 1), id);
-    prompt.ids.push_back(static_cast<tokenizer::TokenId>(id.integer()));
-  }
+  prompt.ids = read_token_ids(value, path, served);
   if (served.tokenizer != nullptr)
     prompt.text = served.tokenizer->decode(prompt.ids, tokenizer::ShowSpecial::kYes);
   return prompt;

@@ -6,7 +6,7 @@
 #include "tokenizer/template/characters.h"
 #include "tokenizer/template/number_text.h"
 #include "tokenizer/template/operators.h"
-#include "tokenizer/template/rows/rows.h"
+#include "tokenizer/template/rows.h"
 #include "tokenizer/template/value_text.h"
 
 namespace sluice::tokenizer::jinja {

@@ -6,7 +6,7 @@
 
 #include "tokenizer/template/characters.h"
 #include "tokenizer/template/number_text.h"
-#include "tokenizer/template/rows/rows.h"
+#include "tokenizer/template/rows.h"
 #include "tokenizer/template/rows/text_search.h"
 #include "tokenizer/template/value_json.h"
 #include "tokenizer/template/value_text.h"

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "tokenizer/template/operators.h"
-#include "tokenizer/template/rows/rows.h"
+#include "tokenizer/template/rows.h"
 
 namespace sluice::tokenizer::jinja {
 namespace {

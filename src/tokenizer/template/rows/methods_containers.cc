@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "tokenizer/template/rows/rows.h"
+#include "tokenizer/template/rows.h"
 #include "tokenizer/template/value_text.h"
 
 namespace sluice::tokenizer::jinja {

@@ -5,7 +5,7 @@
 
 #include "tokenizer/template/characters.h"
 #include "tokenizer/template/number_text.h"
-#include "tokenizer/template/rows/rows.h"
+#include "tokenizer/template/rows.h"
 #include "tokenizer/template/rows/text_search.h"
 #include "tokenizer/template/value_text.h"
 #include "tokenizer/text/utf8.h"

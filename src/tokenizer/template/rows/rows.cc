@@ -1,4 +1,4 @@
-#include "tokenizer/template/rows/rows.h"
+#include "tokenizer/template/rows.h"
 
 #include <fmt/format.h>
 

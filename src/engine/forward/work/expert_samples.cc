@@ -1,11 +1,11 @@
-#include "engine/forward/expert_samples.h"
+#include "engine/forward/work/expert_samples.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cstring>
 
-#include "engine/forward/gating.h"
-#include "engine/forward/workspace.h"
+#include "engine/forward/work/gating.h"
+#include "engine/forward/work/workspace.h"
 #include "fetch/chunk_decoder.h"
 #include "fetch/memory/expert_store.h"
 #include "fetch/weight_files.h"

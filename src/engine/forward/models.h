@@ -1,4 +1,4 @@
-// The forward pass of every architecture: one short file each, and one line each here and in models.cc. The
+// The forward pass of every architecture: a short file each, and a line each here and in models/models.cc. The
 // tensors and the config of an architecture are in src/model/arch_<name>.cc.
 #pragma once
 

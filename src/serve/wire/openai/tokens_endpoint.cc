@@ -6,6 +6,7 @@
 #include "serve/wire/endpoints.h"
 #include "serve/wire/openai/chat_body.h"
 #include "serve/wire/sampling_json.h"
+#include "serve/wire/token_fields.h"
 
 namespace sluice::serve {
 namespace {
@@ -108,15 +109,9 @@ void answer_detokenize(const Call& call) {
   const Fields fields(body, {});
   const BodyValue& tokens = fields.need("tokens");
   if (!tokens.is_array()) fields.wrong_type("tokens", "an array of token ids");
-  const std::size_t most = need_tokenizer(*served).vocab_size();
-  Ids ids;
-  for (std::size_t i = 0; i < tokens.array().size(); ++i) {
-    const BodyValue& id = tokens.array()[i];
-    if (!id.is_integer() || id.integer() < 0 || id.integer() >= static_cast<std::int64_t>(most))
-      refuse_value(element_path("tokens", i), "a token id from 0 to " + std::to_string(most - 1), id);
-    ids.push_back(static_cast<tokenizer::TokenId>(id.integer()));
-  }
-  const std::string text = served->tokenizer->decode(ids, tokenizer::ShowSpecial::kYes);
+  const tokenizer::Tokenizer& tokenizer = need_tokenizer(*served);
+  const Ids ids = read_token_ids(tokens, "tokens", *served);
+  const std::string text = tokenizer.decode(ids, tokenizer::ShowSpecial::kYes);
   JsonWriter out;
   call.send_json(out.begin_object().member("content", text).member("prompt", text).end_object().take());
 }

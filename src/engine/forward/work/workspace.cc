@@ -1,4 +1,4 @@
-#include "engine/forward/workspace.h"
+#include "engine/forward/work/workspace.h"
 
 #include <algorithm>
 #include <utility>

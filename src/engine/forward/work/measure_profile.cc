@@ -1,4 +1,4 @@
-#include "engine/forward/measure_profile.h"
+#include "engine/forward/work/measure_profile.h"
 
 #include <algorithm>
 #include <random>
@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "base/machine/thread_pool.h"
-#include "engine/forward/expert_samples.h"
-#include "engine/forward/workspace.h"
+#include "engine/forward/work/expert_samples.h"
+#include "engine/forward/work/workspace.h"
 #include "fetch/chunk_decoder.h"
 #include "fetch/memory/expert_store.h"
 #include "model/architecture.h"

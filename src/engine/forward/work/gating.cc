@@ -1,4 +1,4 @@
-#include "engine/forward/gating.h"
+#include "engine/forward/work/gating.h"
 
 #include <string>
 

@@ -22,7 +22,7 @@ class WeightFiles;
 
 namespace sluice::engine {
 
-class WorkspaceBuffer;  // engine/forward/workspace.h
+class WorkspaceBuffer;  // workspace.h
 
 struct MeasureOptions {
   std::size_t repeats = 9;          // for every cost
