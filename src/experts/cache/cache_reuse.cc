@@ -7,7 +7,7 @@
 
 #include "experts/cache/cache_policies.h"
 #include "experts/cache/event_cache.h"
-#include "experts/cache/workload/layer_forecasts.h"
+#include "experts/cache/layer_forecasts.h"
 
 namespace sluice::experts {
 namespace {

@@ -8,7 +8,7 @@
 #include "base/setting.h"
 #include "experts/cache/cache_policies.h"
 #include "experts/cache/event_cache.h"
-#include "experts/cache/workload/layer_forecasts.h"
+#include "experts/cache/layer_forecasts.h"
 #include "experts/cache/zip_pools.h"
 
 namespace sluice::experts {

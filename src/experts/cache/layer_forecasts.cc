@@ -1,4 +1,4 @@
-#include "experts/cache/workload/layer_forecasts.h"
+#include "experts/cache/layer_forecasts.h"
 
 #include <algorithm>
 

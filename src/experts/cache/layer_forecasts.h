@@ -1,4 +1,4 @@
-// The forecast of each layer (reuse_forecast.h), told of the events of a cache.
+// The forecast of each layer (workload/reuse_forecast.h), told of the events of a cache.
 #pragma once
 
 #include <cstddef>
