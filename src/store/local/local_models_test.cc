@@ -259,9 +259,9 @@ TEST_F(Ollama, ManifestsOfStrangersDoNoHarm) {
   put(".ollama/models/manifests/" + library + "bad/none", "{\"layers\":[]}");
   expect("names no GGUF file");
   put_manifest(library + "bad/path", "sha256:../../../../../../etc/passwd");
-  expect("no SHA-256");
+  expect("other than a SHA-256 digest");
   put_manifest(library + "bad/path", "sha256:" + std::string(63, 'a') + "/");
-  expect("no SHA-256");
+  expect("other than a SHA-256 digest");
   put_manifest(library + "bad/blob", "sha256:" + kDigest);
   expect("is missing");
   put_manifest(library + "bad/adapter", "sha256:" + kDigest, "adapter");
