@@ -311,10 +311,11 @@ Pass Engine::begin(const Step& step) { return impl_->begin(step); }
 void Engine::step(const Step& step, const LogitSink& sink) { impl_->step(step, sink); }
 
 std::size_t Engine::prefill(Sequence& sequence, std::span<const tokenizer::TokenId> tokens,
-                            const LogitSink& sink, const std::function<bool()>& go_on) {
+                            const LogitSink& sink, const std::function<bool()>& go_on,
+                            experts::Worlds* worlds) {
   return each_chunk(tokens, chunk(), [&](std::size_t fed, std::span<const tokenizer::TokenId> part) {
-    const SequenceSpan span{&sequence, 0, part.size(), StepKind::kPrompt, fed == 0};
-    Pass pass = begin({part, {&span, 1}});
+    const SequenceSpan span = next_span(sequence, 0, part.size(), StepKind::kPrompt);
+    Pass pass = begin({.tokens = part, .spans = {&span, 1}, .worlds = worlds});
     for (; go_on && pass.layer() < model().config.layers; pass.advance(pass.layer() + 1))
       if (!go_on()) return false;
     pass.finish({[&](std::size_t t) { return sink.wants(fed + t); },
@@ -324,7 +325,7 @@ std::size_t Engine::prefill(Sequence& sequence, std::span<const tokenizer::Token
 }
 
 void Engine::decode(Sequence& sequence, tokenizer::TokenId token, const LogitSink& sink) {
-  const SequenceSpan span{&sequence, 0, 1, StepKind::kDecode};
+  const SequenceSpan span = next_span(sequence, 0, 1, StepKind::kDecode);
   step({{&token, 1}, {&span, 1}}, sink);
 }
 

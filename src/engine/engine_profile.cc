@@ -142,14 +142,14 @@ void Engine::Impl::measure_with(const std::function<void(const MeasureTools&)>& 
   const auto run = [&](std::size_t tokens, StepKind kind, bool logits) {
     sequence->clear();
     const std::vector<tokenizer::TokenId> ids(tokens, 0);
-    const SequenceSpan span{sequence.get(), 0, tokens, kind};
+    const SequenceSpan span = next_span(*sequence, 0, tokens, kind);
     step({ids, {&span, 1}},
          {[logits](std::size_t) { return logits; }, [](std::size_t, std::span<const float>) {}});
   };
   const auto score = [&] {
     const auto sparse = std::ranges::find(model_.config.sparse, true) - model_.config.sparse.begin();
     const tokenizer::TokenId token = 0;
-    const SequenceSpan span{sequence.get(), 0, 1, StepKind::kDecode};
+    const SequenceSpan span = next_span(*sequence, 0, 1, StepKind::kDecode);
     const Workspace& w = workspace_->get();
     RouterScores(ops(), kernels_, model_.config, *weights_)
         .score(static_cast<std::size_t>(sparse), w.expert_rows, {{&token, 1}, {&span, 1}}, w);

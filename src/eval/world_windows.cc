@@ -6,7 +6,6 @@
 #include "base/error.h"
 #include "base/stop_request.h"
 #include "engine/engine.h"
-#include "engine/session/chunks.h"
 #include "engine/session/prefix_cache.h"
 #include "engine/session/sequence.h"
 #include "engine/session/step.h"
@@ -16,7 +15,6 @@ namespace sluice::eval {
 namespace {
 
 using engine::Engine;
-using engine::LogitSink;
 using engine::Sequence;
 using engine::SequenceSpan;
 using experts::StepKind;
@@ -40,19 +38,6 @@ experts::WorldCounts counts_from_json(const JsonObject& object) {
           .low = object.real("low", 0, kMost),
           .mass = object.real("mass", 0, kMost),
           .bytes = count("bytes")};
-}
-
-// Feeds a part of a prompt, which `worlds`, if any, are told of.
-void feed_prompt(Engine& engine, Sequence& sequence, std::span<const TokenId> tokens, experts::Worlds* worlds,
-                 const LogitSink& sink) {
-  const bool begins = sequence.length() == 0;
-  engine::each_chunk(tokens, engine.chunk(), [&](std::size_t fed, std::span<const TokenId> part) {
-    const SequenceSpan span{&sequence, 0, part.size(), StepKind::kPrompt, begins && fed == 0};
-    engine.step({.tokens = part, .spans = {&span, 1}, .worlds = worlds},
-                {[&](std::size_t t) { return sink.wants(fed + t); },
-                 [&](std::size_t t, std::span<const float> logits) { sink.take(fed + t, logits); }});
-    return true;
-  });
 }
 
 void add(std::span<const float> logits, TokenId next, WindowScore& score) {
@@ -121,7 +106,7 @@ WindowOfWorlds WorldWindows::score(std::span<const TokenId> text, std::size_t w,
   std::vector<std::unique_ptr<Sequence>> sequences;
   {
     const std::unique_ptr<Sequence> plain = engine_.new_sequence();
-    feed_prompt(engine_, *plain, window.first(prompt), worlds.get(), {[](std::size_t) { return false; }, {}});
+    engine_.prefill(*plain, window.first(prompt), {[](std::size_t) { return false; }, {}}, {}, worlds.get());
     engine_.prefixes().share(*plain, window.first(prompt));
     for (std::size_t i = 0; i < plans.size(); ++i) {
       sequences.push_back(engine_.prefixes().begin(window.first(prompt + 1), window.size()));
@@ -129,19 +114,19 @@ WindowOfWorlds WorldWindows::score(std::span<const TokenId> text, std::size_t w,
                    "a world does not find its prompt");
     }
     // The logits of a token predict the token behind it.
-    feed_prompt(engine_, *plain, window.subspan(prompt), nullptr,
-                {[&](std::size_t t) { return prompt + t + 1 < window.size(); },
-                 [&](std::size_t t, std::span<const float> logits) {
-                   check(0);
-                   add(logits, window[prompt + t + 1], result.plain);
-                 }});
+    engine_.prefill(*plain, window.subspan(prompt),
+                    {[&](std::size_t t) { return prompt + t + 1 < window.size(); },
+                     [&](std::size_t t, std::span<const float> logits) {
+                       check(0);
+                       add(logits, window[prompt + t + 1], result.plain);
+                     }});
   }
   if (plans.empty()) return result;
 
   std::vector<TokenId> tokens(plans.size());
   std::vector<SequenceSpan> spans;
   for (std::size_t i = 0; i < plans.size(); ++i)
-    spans.push_back({sequences[i].get(), i, 1, StepKind::kDecode});
+    spans.push_back(engine::next_span(*sequences[i], i, 1, StepKind::kDecode));
   for (std::size_t t = prompt; t < window.size(); ++t) {
     check(t);
     std::ranges::fill(tokens, window[t]);

@@ -64,7 +64,7 @@ void describe_spans(const TraceEvent& event, std::vector<experts::SequenceSpan>&
                    .first_token = first,
                    .tokens = mark.tokens,
                    .kind = prompt ? experts::StepKind::kPrompt : experts::StepKind::kDecode,
-                   .first_of_forward = !prompt || mark.position == 0});
+                   .first_of_forward = begins_forward(prompt, mark.position)});
     first += mark.tokens;
   }
 }

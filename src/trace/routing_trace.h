@@ -89,6 +89,10 @@ struct TraceEvent {
   std::span<const float> gate_inputs = {};  // (T, d): what the router scored; empty if the trace has none
 };
 
+// Whether tokens begin a forward (experts::SequenceSpan), as far as a record tells: it has positions, not
+// chunks. A prompt begins where its sequence does; one behind adopted tokens seems to go on.
+inline bool begins_forward(bool of_prompt, std::uint64_t position) { return !of_prompt || position == 0; }
+
 // Whose tokens the event's are, as policies see it; replaces `out`. All are one sequence's where they are
 // unknown.
 void describe_spans(const TraceEvent& event, std::vector<experts::SequenceSpan>& out);

@@ -16,8 +16,8 @@ void BatchPass::add(RunningSequence& sequence, std::size_t tokens, std::size_t d
   const bool decodes = sequence.state() == RunState::kDecode;
   SLUICE_CHECK(drafts == 0 || (decodes && tokens == lacking.size()));
   sequence.set_drafts(drafts);
-  spans_.push_back({&sequence.sequence(), tokens_.size(), tokens + drafts,
-                    decodes ? StepKind::kDecode : StepKind::kPrompt, decodes || !sequence.fed});
+  spans_.push_back(next_span(sequence.sequence(), tokens_.size(), tokens + drafts,
+                             decodes ? StepKind::kDecode : StepKind::kPrompt));
   tokens_.insert(tokens_.end(), lacking.begin(), lacking.begin() + static_cast<std::ptrdiff_t>(tokens));
   tokens_.insert(tokens_.end(), sequence.drafts().begin(), sequence.drafts().end());
   members_.push_back(&sequence);
@@ -59,7 +59,6 @@ bool BatchPass::advance() {
 
 void BatchPass::finish() {
   pass_->finish(sink());
-  for (RunningSequence* const member : members_) member->fed = true;
   release();
 }
 

@@ -64,7 +64,6 @@ class RunningSequence {
   bool has_begun() const { return begun_; }
   bool encoded = true;     // false: its input is yet to go through the encoder
   bool in_pass = false;    // an open pass has tokens of it
-  bool fed = false;        // a pass has added tokens of it
   bool alone = false;      // passes with others have failed twice: the next one is its own
   bool cancelled = false;  // it is to end at the next border
 

@@ -88,7 +88,7 @@ void Passes::finish(Pass& pass, const LogitSink& sink) {
   advance(pass, parts_.config.layers);
   parts_.run(pass.step_, pass.rows_).output(sink);
   parts_.ops.settle();
-  for (const SequenceSpan& span : pass.step_.spans) span.sequence->advance(span.tokens);
+  for (const SequenceSpan& span : pass.step_.spans) span.sequence->computed(span.tokens, span.kind);
   parts_.moe.end_step();
   leave(pass);
   ExpertStatistics& count = parts_.statistics.of(pass.step_.kind());

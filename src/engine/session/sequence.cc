@@ -35,7 +35,9 @@ Sequence::~Sequence() {
 void Sequence::cut(std::size_t tokens) {
   SLUICE_CHECK(!in_pass_, "a sequence is cut while a pass computes its tokens");
   SLUICE_CHECK(tokens >= shared_tokens_, "tokens are cut off that others read");
-  length_ = std::min(length_, tokens);
+  if (tokens >= length_) return;
+  length_ = tokens;
+  in_prompt_ = false;  // what comes next goes on with nothing that was computed
 }
 
 void Sequence::add_room(std::span<const KvPool::BlockId> blocks, std::size_t positions) {

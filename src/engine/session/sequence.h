@@ -37,8 +37,14 @@ class Sequence {
 
   experts::SequenceId id() const { return id_; }  // also after clear() and cut(): one for the object's life
   std::size_t length() const { return length_; }  // tokens whose keys and values are stored
-  std::size_t positions() const { return positions_; }  // most tokens
-  void advance(std::size_t tokens) { length_ += tokens; }
+  std::size_t positions() const { return positions_; }     // most tokens
+  void advance(std::size_t tokens) { length_ += tokens; }  // whose rows are there
+  void computed(std::size_t tokens, experts::StepKind kind) {
+    advance(tokens);
+    in_prompt_ = kind == experts::StepKind::kPrompt;
+  }
+  // The last of its tokens were computed as a prompt's. More of a prompt goes on with that.
+  bool in_prompt() const { return in_prompt_; }
   void clear() { cut(0); }
   void cut(std::size_t tokens);  // keeps the first `tokens`. REQUIRES: at least shared_tokens()
 
@@ -77,7 +83,7 @@ class Sequence {
   std::vector<KvPool::BlockId> blocks_;
   EncoderMemory encoder_;
   std::size_t positions_ = 0, length_ = 0, shared_tokens_ = 0, encoder_length_ = 0;
-  bool in_pass_ = false;
+  bool in_pass_ = false, in_prompt_ = false;
   Ended ended_;
 };
 

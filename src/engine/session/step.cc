@@ -7,6 +7,10 @@
 
 namespace sluice::engine {
 
+SequenceSpan next_span(Sequence& sequence, std::size_t first_token, std::size_t tokens, StepKind kind) {
+  return {&sequence, first_token, tokens, kind, kind == StepKind::kDecode || !sequence.in_prompt()};
+}
+
 std::size_t Step::position(const SequenceSpan& span) const {
   return encoder_begin.value_or(span.sequence->length());
 }

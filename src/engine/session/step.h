@@ -32,10 +32,14 @@ struct SequenceSpan {
   std::size_t first_token = 0;
   std::size_t tokens = 0;
   StepKind kind = StepKind::kPrompt;
-  // A forward begins, as experts::SequenceSpan has it: these are the first tokens of a prompt, or a decoded
-  // token.
+  // A forward begins, as experts::SequenceSpan has it (next_span()).
   bool first_of_forward = true;
 };
+
+// The next tokens of a sequence in a decoder's step. A chunk of a prompt goes on with the forward of the chunk
+// before it, whoever cuts the prompt; all else begins a forward: the first chunk that is computed, also behind
+// tokens that were adopted or decoded, and a decoded token.
+SequenceSpan next_span(Sequence& sequence, std::size_t first_token, std::size_t tokens, StepKind kind);
 
 // Non-owning.
 struct Step {

@@ -126,7 +126,7 @@ void RoutedStep::describe_spans(std::uint32_t tokens, std::vector<experts::Seque
                    .first_token = first,
                    .tokens = last ? tokens - first : std::min(one.tokens, tokens - first),
                    .kind = prompt ? experts::StepKind::kPrompt : experts::StepKind::kDecode,
-                   .first_of_forward = !prompt || one.context == 0});
+                   .first_of_forward = trace::begins_forward(prompt, one.context)});
     first += out.back().tokens;
   }
 }

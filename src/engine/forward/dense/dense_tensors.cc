@@ -96,12 +96,15 @@ Bytes vector_bytes(const model::Model& model, bool of_experts) {
   Bytes bytes = 0;
   for (const TensorSpec& spec : model.dense)
     if (is_dense_vector(spec) && model::is_expert_bias(spec.role) == of_experts)
-      bytes += round_up(elements_in(spec) * sizeof(float), 64);
+      bytes += dense_vector_bytes(elements_in(spec));
   return round_up(bytes, kBlockBytes);
 }
 
 }  // namespace
 
+Bytes dense_vector_bytes(std::uint64_t elements) {
+  return round_up(codec::kFormatF32.bytes({1, elements}), 64);
+}
 Bytes dense_vector_bytes(const model::Model& model) { return vector_bytes(model, false); }
 Bytes expert_bias_bytes(const model::Model& model) { return vector_bytes(model, true); }
 

@@ -38,6 +38,8 @@ std::vector<DenseTensor> dense_tensors(const store::Checkpoint& checkpoint, cons
 
 // A block of the device's memory begins at a multiple of this.
 inline constexpr Bytes kDeviceAlignment = 256;
+// What a vector of so many elements takes of its buffer, as fp32.
+Bytes dense_vector_bytes(std::uint64_t elements);
 // Vectors share buffers: one page each would cost a small model megabytes. Biases of experts have one of
 // their own, which stays on the host: they are sent with the experts that a device computes.
 Bytes dense_vector_bytes(const model::Model& model);

@@ -85,11 +85,11 @@ class DenseWeights::Loader {
     codec::MatrixRef words = piece.matrix;
     words.shape = {1, piece.elements};
     Vectors& vectors = model::is_expert_bias(tensor.spec->role) ? biases_ : vectors_;
-    float* const place = vectors.buffer.as<float>() + vectors.floats;
+    auto* const place = reinterpret_cast<float*>(vectors.buffer.data() + vectors.used);
     codec::row_to_float(words, 0, place);
     weights_.vectors_[key_of(*tensor.spec)] = {kernels::floats_at(place),
                                                static_cast<std::size_t>(piece.elements)};
-    vectors.floats += round_up(piece.elements * sizeof(float), 64) / sizeof(float);
+    vectors.used += dense_vector_bytes(piece.elements);
   }
 
   void add_matrix(const DenseTensor& tensor) {
@@ -152,7 +152,7 @@ class DenseWeights::Loader {
       return;
     }
     const device::HostBuffer& buffer = vectors_.buffer;
-    const device::Address begin = send({buffer.data(), vectors_.floats * sizeof(float)});
+    const device::Address begin = send({buffer.data(), vectors_.used});
     for (auto& [key, vector] : weights_.vectors_)
       if (!model::is_expert_bias(key.first))
         vector.data.at =
@@ -194,7 +194,7 @@ class DenseWeights::Loader {
   device::Device* const device_;
   struct Vectors {
     device::HostBuffer buffer;
-    std::size_t floats = 0;  // used
+    Bytes used = 0;
   };
   Vectors vectors_, biases_;  // biases: of experts
   std::vector<Key> packed_keys_;
