@@ -1,7 +1,7 @@
 // The folders of src/ are layers: a file may include its own folder and those that CMakeLists.txt names as
 // its DEPS. The linker catches most wrong includes; this test also catches those of header-only code. The
-// folders of a layer are its rooms, those of a room are rooms as well, and this test alone says which room may
-// include which.
+// folders of a layer are its rooms, those of a room are rooms as well, and this test alone says which room
+// may include which.
 #include <gtest/gtest.h>
 
 #include <filesystem>

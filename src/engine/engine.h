@@ -78,9 +78,10 @@ class Engine {
   // One step of at most chunk() tokens, from begin to finish. Token ids are checked. After an Error(kIo) or
   // (kCorrupt) the sequences are as before the step, and the engine can go on.
   void step(const Step& step, const LogitSink& sink);
-  // Feeds a prompt's tokens of one sequence in chunks, or those that follow the last ones of its prompt; `sink`
-  // gets the logits that it wants, by index in `tokens`. `go_on` is asked before every layer of every chunk,
-  // and may be empty; false ends in front of that chunk. `worlds`: Step::worlds. Returns the tokens fed.
+  // Feeds a prompt's tokens of one sequence in chunks, or those that follow the last ones of its prompt;
+  // `sink` gets the logits that it wants, by index in `tokens`. `go_on` is asked before every layer of every
+  // chunk, and may be empty; false ends in front of that chunk. `worlds`: Step::worlds. Returns the tokens
+  // fed.
   std::size_t prefill(Sequence& sequence, std::span<const tokenizer::TokenId> tokens, const LogitSink& sink,
                       const std::function<bool()>& go_on = {}, experts::Worlds* worlds = nullptr);
   // Drafts of decoded tokens: off until someone says otherwise.

@@ -1,5 +1,5 @@
-// The forward pass of every architecture: a short file each, and a line each here and in models/models.cc. The
-// tensors and the config of an architecture are in src/model/arch_<name>.cc.
+// The forward pass of every architecture: a short file each, and a line each here and in models/models.cc.
+// The tensors and the config of an architecture are in src/model/arch_<name>.cc.
 #pragma once
 
 #include <string_view>

@@ -36,9 +36,9 @@ struct SequenceSpan {
   bool first_of_forward = true;
 };
 
-// The next tokens of a sequence in a decoder's step. A chunk of a prompt goes on with the forward of the chunk
-// before it, whoever cuts the prompt; all else begins a forward: the first chunk that is computed, also behind
-// tokens that were adopted or decoded, and a decoded token.
+// The next tokens of a sequence in a decoder's step. A chunk of a prompt goes on with the forward of the
+// chunk before it, whoever cuts the prompt; all else begins a forward: the first chunk that is computed,
+// also behind tokens that were adopted or decoded, and a decoded token.
 SequenceSpan next_span(Sequence& sequence, std::size_t first_token, std::size_t tokens, StepKind kind);
 
 // Non-owning.
