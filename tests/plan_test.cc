@@ -141,7 +141,7 @@ TEST_F(PlanTest, ACacheThatKeepsNothingIsPredictedToReadAll) {
 TEST_F(PlanTest, WithoutAChoicePoolsArePlanned) {
   for (const std::string& model : {store(), kModel}) {
     const Json plan = run_json("plan " + model + " --memory " + memory(36));
-    EXPECT_EQ(plan["policies"]["cache"], "zip-pools") << model;
+    EXPECT_EQ(plan["policies"]["cache"], "zip-reuse") << model;
     EXPECT_TRUE(plan.contains("slots")) << model;
     EXPECT_FALSE(plan.contains("held")) << model;
   }

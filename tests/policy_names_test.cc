@@ -223,7 +223,8 @@ TEST_F(PolicyNames, ThatAReplayListsItTakes) {
       {"d-hybrimoe", scored},
       {"score-window", scored},
       {"slice-lru", "simulate -q --trace " + file("sliced.trace") + " --precision dbsc --capacity 100KiB"},
-      {"zip-pools", "simulate -q --trace " + file("packed.trace") + " --pools 1,1,1,1"}};
+      {"zip-pools", "simulate -q --trace " + file("packed.trace") + " --pools 1,1,1,1"},
+      {"zip-reuse", "simulate -q --trace " + file("packed.trace") + " --pools 1,1,1,1"}};
   const struct {
     Kind kind;
     std::string flag_of_help, call;

@@ -119,7 +119,7 @@ TEST_F(RecordedRouting, ATraceOfAnotherShapeIsFittedAndEveryOutputSaysHow) {
   EXPECT_EQ(recorded["routing"], fitted);
   EXPECT_EQ(recorded["run"]["routing"], fitted);
   const Json replayed = run_json(
-      "simulate --trace " + file("a.trace") + " --cache lru --scope global --capacity " +
+      "simulate --trace " + file("a.trace") + " --cache reuse --scope global --capacity " +
       std::to_string(recorded["run"]["capacity"].get<std::uint64_t>()) + "B --decisions " + file("replay"));
   // The trace says that it was played, so that the replay's log begins as the run's.
   EXPECT_EQ(content_of(file("engine")), content_of(file("replay")));

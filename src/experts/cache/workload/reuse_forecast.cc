@@ -40,9 +40,9 @@ void ReuseForecast::grow(std::size_t experts) {
 
 Bytes ReuseForecast::bytes(std::size_t experts) {
   const std::size_t numbers =
-      sizeof(Expert) + kHorizon * sizeof(Features) + 3 * sizeof(float) + sizeof(std::uint16_t);
+      sizeof(Expert) + kHorizon * sizeof(Features) + 3 * sizeof(Features::value_type) + sizeof(PairCount);
   const std::size_t pairs = experts <= kMostPaired ? experts * experts : 0;
-  return Bytes{experts * numbers + pairs * sizeof(std::uint16_t)};
+  return Bytes{experts * numbers + pairs * sizeof(PairCount)};
 }
 
 void ReuseForecast::on_event(const Event& event) {
@@ -102,9 +102,9 @@ void ReuseForecast::count(const Event& event) {
 
 void ReuseForecast::count_pairs(Expert& before, std::span<const std::uint16_t> used) {
   if (before.next.empty()) return;
-  if (before.followed == std::numeric_limits<std::uint16_t>::max()) {
+  if (before.followed == std::numeric_limits<PairCount>::max()) {
     before.followed /= 2;
-    for (std::uint16_t& uses : before.next) uses /= 2;
+    for (PairCount& uses : before.next) uses /= 2;
   }
   before.followed += 1;
   for (const std::uint16_t id : used) before.next[id] += 1;

@@ -50,13 +50,14 @@ class ReuseForecast {
 
  private:
   using Features = std::array<float, kFeatures>;
+  using PairCount = std::uint16_t;
   struct Expert {
     std::array<float, kHalfLives> faded{};
     float uses = 0;
     std::uint64_t last = 0;  // event of the last use, from 1 on; 0: never
     // Uses of each expert one event after this one was used, and the events behind a use of this one. All are
     // halved before they grow too large.
-    std::vector<std::uint16_t> next;
+    std::vector<PairCount> next;
     std::uint32_t followed = 0;
   };
 
