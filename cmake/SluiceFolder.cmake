@@ -1,6 +1,6 @@
 # sluice_folder(NAME DEPS a b LIBS x::y) makes the library sluice_NAME from every src/NAME/**/*.cc:
 #   x.cc            compiled for the baseline
-#   x_avx2.cc …     compiled with that instruction set (see SLUICE_ISA_FLAGS_*); x_neon….cc only where ARM is at home
+#   x_avx2.cc …     compiled with that instruction set (see SLUICE_ISA_FLAGS_*); x_neon.cc only where ARM is at home
 #   x_cuda.cc/.cu   only with SLUICE_CUDA; the x_none.cc beside it only without
 #   x_lockstep.cc   code of GPUs compiled for the CPU: for tests alone, in the library sluice_lockstep
 #   x_test.cc       goes to the test program test_NAME (one program per folder)
@@ -52,7 +52,6 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   # kept 77 of 196 instructions of the 1 x 6 product's loop busy with the stack, 10 of 127 without.
   list(APPEND SLUICE_ISA_FLAGS_neon -fno-schedule-insns)
 endif()
-set(SLUICE_ISA_FLAGS_neondotprod ${SLUICE_ISA_FLAGS_neon} -march=armv8.2-a+dotprod)
 
 # Keeps from each pair x_none.cc and x_cuda.cc (or x_cuda.cu) in `variable` the file that this build needs.
 function(sluice_choose_device_files variable)
@@ -97,16 +96,14 @@ function(sluice_folder name)
       list(FILTER sources EXCLUDE REGEX "_${isa}\\.cc$")
     endif()
   endforeach()
-  foreach(isa neon neondotprod)
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|ARM64")
     set(isa_sources ${sources})
-    list(FILTER isa_sources INCLUDE REGEX "_${isa}\\.cc$")
-    if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|ARM64")
-      set_source_files_properties(${isa_sources} PROPERTIES COMPILE_OPTIONS "${SLUICE_ISA_FLAGS_${isa}}"
-                                                            SKIP_PRECOMPILE_HEADERS ON)
-    else()
-      list(FILTER sources EXCLUDE REGEX "_${isa}\\.cc$")
-    endif()
-  endforeach()
+    list(FILTER isa_sources INCLUDE REGEX "_neon\\.cc$")
+    set_source_files_properties(${isa_sources} PROPERTIES COMPILE_OPTIONS "${SLUICE_ISA_FLAGS_neon}"
+                                                          SKIP_PRECOMPILE_HEADERS ON)
+  else()
+    list(FILTER sources EXCLUDE REGEX "_neon\\.cc$")
+  endif()
   list(TRANSFORM ARG_DEPS PREPEND sluice_)
   add_library(sluice_${name} STATIC ${sources})
   target_link_libraries(sluice_${name} PUBLIC sluice_options ${ARG_DEPS} ${ARG_LIBS})

@@ -34,9 +34,8 @@ extern const SlicedKernels kSlicedScalar, kSlicedAvx2, kSlicedAvx512, kSlicedNeo
 extern const Int8Kernels kInt8Scalar, kInt8Avx2, kInt8Avx512, kInt8Neon;
 extern const IntegerKernels kIntegerScalar, kIntegerAvx2, kIntegerAvx512, kIntegerAvx512Vnni, kIntegerAmxInt8,
     kIntegerNeon;
-extern const BlockKernels kBlocksAvx2, kBlocksAvx512, kBlocksNeon;
-extern const CodedBlockKernels kCodedBlocksScalar, kCodedBlocksAvx2, kCodedBlocksAvx512,
-    kCodedBlocksAvx512Vnni, kCodedBlocksNeon, kCodedBlocksNeonDotprod;
+extern const BlockKernels kBlocksAvx2, kBlocksAvx512;
+extern const CodedBlockKernels kCodedBlocksScalar, kCodedBlocksAvx2;
 extern const PackedKernels kPackedNone, kPackedAvx512, kPackedAvx512Vbmi2;
 extern const TileKernels kTilesScalar, kTilesAmx;
 extern const TileKernels kPairsScalar, kPairsAvx512Bf16;

@@ -9,9 +9,6 @@
 #include <string_view>
 
 #include "base/machine/cpuid.h"
-#elif defined(__aarch64__)
-#include <asm/hwcap.h>
-#include <sys/auxv.h>
 #endif
 
 namespace sluice {
@@ -89,9 +86,7 @@ std::vector<std::string> detect_cpu_features() {
 
 std::vector<std::string> detect_cpu_features() {
 #if defined(__aarch64__)
-  std::vector<std::string> names = {"neon"};  // part of the base architecture
-  if ((::getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0) names.emplace_back("asimddp");
-  return names;
+  return {"neon"};  // part of the base architecture
 #else
   return {};
 #endif

@@ -99,22 +99,18 @@ void add_int8(const Context& ctx, std::span<const float> x, std::size_t tokens, 
                  std::move(y)});
 }
 
-// Adds products with every format that has kernels for blocks of codes on some set. With activations in codes
-// a row has eight groups of 32 columns and, where blocks allow, one more; tokens fill tiles of 8, 4, 2 and 1.
-void add_blocks(const Context& ctx, std::vector<Result>& all) {
-  const bool coded = ctx.activations == ActivationForm::kInt8;
-  const std::size_t rows = 9, tokens = coded ? 15 : 4, most = 288;
-  const std::vector<float> x = sample(tokens * most, 5);
+// Adds products with every format that has kernels for blocks of codes on some set.
+void add_blocks(const Context& ctx, std::span<const float> x, std::size_t rows, std::vector<Result>& all) {
   for (const FormatRow& row : format_rows()) {
     if (row.driver != &kDecodedProducts) continue;
-    const std::size_t block = row.format->block.columns;
-    const codec::MatrixShape shape{rows, coded ? most / block * block : block};
+    const codec::MatrixShape shape{rows, row.format->block.columns};
     codec::MatrixRef w{row.format, shape};
     std::vector<std::byte> planes[codec::kMostPlanes];
     for (std::size_t p = 0; p < row.format->plane_count(); ++p) {
       planes[p] = blocks_of(*row.format, shape, p);
       w.planes[p] = device::host_space().address(planes[p].data());
     }
+    const std::size_t tokens = x.size() / 256;  // of the widest block
     std::vector<float> packed(tokens * activation_floats(w));
     arrange_for(ctx, w, x.data(), tokens, shape.columns, packed.data());
     for (const std::size_t some : {std::size_t{1}, tokens}) {
@@ -168,7 +164,7 @@ std::vector<Result> results(Isa isa, Products products) {
     const Context multiplies{nullptr, isa, products, form};
     add_sliced(multiplies, x, kTokens, kRows, kCols, all);
     add_int8(multiplies, x, kTokens, kRows, kCols, all);
-    add_blocks(multiplies, all);
+    add_blocks(multiplies, x, kRows, all);
   }
   for (const DType dtype : {DType::kBF16, DType::kF32}) {
     constexpr std::size_t kQueries = 3, kPositions = 21;

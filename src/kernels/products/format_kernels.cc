@@ -23,10 +23,6 @@ namespace {
 template <class Kernels>
 using BySet = std::array<const Kernels*, kIsas>;
 
-[[maybe_unused]] bool cpu_has(std::string_view feature) {
-  return std::ranges::count(cpu_info().features, feature) != 0;
-}
-
 #if defined(__x86_64__)
 // scalar, AVX2, the sets with AVX-512, NEON
 constexpr BySet<MatmulKernels> kWords = {&kMatmulScalar, &kMatmulAvx2,   &kMatmulAvx512, &kMatmulAvx512,
@@ -40,16 +36,16 @@ constexpr BySet<PackedKernels> kPlanes = {&kPackedNone,        &kPackedNone,    
                                           &kPackedNone};
 constexpr BySet<BlockKernels> kBlocks = {nullptr,        &kBlocksAvx2,   &kBlocksAvx512, &kBlocksAvx512,
                                          &kBlocksAvx512, &kBlocksAvx512, nullptr};
+constexpr BySet<CodedBlockKernels> kCodedBlocks = {&kCodedBlocksScalar, &kCodedBlocksAvx2, &kCodedBlocksAvx2,
+                                                   &kCodedBlocksAvx2,   &kCodedBlocksAvx2, &kCodedBlocksAvx2,
+                                                   &kCodedBlocksScalar};
 
 // VNNI is not on the ladder of instruction sets: CPUs with AVX-512 may have it or not.
-BySet<CodedBlockKernels> coded_blocks_by_set() {
-  const CodedBlockKernels* const avx512 =
-      cpu_has("avx512vnni") ? &kCodedBlocksAvx512Vnni : &kCodedBlocksAvx512;
-  return {&kCodedBlocksScalar, &kCodedBlocksAvx2, avx512, avx512, avx512, avx512, &kCodedBlocksScalar};
-}
 BySet<IntegerKernels> codes_by_set() {
-  const IntegerKernels* const avx512 = cpu_has("avx512vnni") ? &kIntegerAvx512Vnni : &kIntegerAvx512;
-  const IntegerKernels* const amx = cpu_has("avx512vnni") && cpu_has("amx_int8") ? &kIntegerAmxInt8 : avx512;
+  const CpuInfo cpu = cpu_info();
+  const auto has = [&](std::string_view feature) { return std::ranges::count(cpu.features, feature) != 0; };
+  const IntegerKernels* const avx512 = has("avx512vnni") ? &kIntegerAvx512Vnni : &kIntegerAvx512;
+  const IntegerKernels* const amx = has("avx512vnni") && has("amx_int8") ? &kIntegerAmxInt8 : avx512;
   return {&kIntegerScalar, &kIntegerAvx2, avx512, avx512, avx512, amx, &kIntegerScalar};
 }
 #else
@@ -58,17 +54,11 @@ constexpr const MatmulKernels* kOwnWords = &kMatmulNeon;
 constexpr const SlicedKernels* kOwnSlices = &kSlicedNeon;
 constexpr const Int8Kernels* kOwnInt8 = &kInt8Neon;
 constexpr const IntegerKernels* kOwnCodes = &kIntegerNeon;
-constexpr const BlockKernels* kOwnBlocks = &kBlocksNeon;
-const CodedBlockKernels* own_coded_blocks() {
-  return cpu_has("asimddp") ? &kCodedBlocksNeonDotprod : &kCodedBlocksNeon;
-}
 #else
 constexpr const MatmulKernels* kOwnWords = &kMatmulScalar;
 constexpr const SlicedKernels* kOwnSlices = &kSlicedScalar;
 constexpr const Int8Kernels* kOwnInt8 = &kInt8Scalar;
 constexpr const IntegerKernels* kOwnCodes = &kIntegerScalar;
-constexpr const BlockKernels* kOwnBlocks = nullptr;
-const CodedBlockKernels* own_coded_blocks() { return &kCodedBlocksScalar; }
 #endif
 template <class Kernels>
 constexpr BySet<Kernels> last_is(const Kernels* scalar, const Kernels* neon) {
@@ -81,8 +71,8 @@ constexpr BySet<MatmulKernels> kWords = last_is(&kMatmulScalar, kOwnWords);
 constexpr BySet<SlicedKernels> kSlices = last_is(&kSlicedScalar, kOwnSlices);
 constexpr BySet<Int8Kernels> kInt8 = last_is(&kInt8Scalar, kOwnInt8);
 constexpr BySet<PackedKernels> kPlanes = last_is(&kPackedNone, &kPackedNone);
-constexpr BySet<BlockKernels> kBlocks = last_is<BlockKernels>(nullptr, kOwnBlocks);
-BySet<CodedBlockKernels> coded_blocks_by_set() { return last_is(&kCodedBlocksScalar, own_coded_blocks()); }
+constexpr BySet<BlockKernels> kBlocks = {};
+constexpr BySet<CodedBlockKernels> kCodedBlocks = last_is(&kCodedBlocksScalar, &kCodedBlocksScalar);
 BySet<IntegerKernels> codes_by_set() { return last_is(&kIntegerScalar, kOwnCodes); }
 #endif
 static_assert(static_cast<std::size_t>(Isa::kNeon) + 1 == kIsas);
@@ -118,11 +108,10 @@ FormatRow int8() {
 }
 
 FormatRow blocks(const codec::MatrixFormat& format, RowsKernel BlockKernels::*own) {
-  static const BySet<CodedBlockKernels> kCoded = coded_blocks_by_set();
   FormatRow row = decoded_format(format);
   for (std::size_t isa = 0; isa < kIsas; ++isa) {
     if (kBlocks[isa] != nullptr) row.sets[isa].blocks = kBlocks[isa]->*own;
-    row.sets[isa].coded_rows = kCoded[isa]->of.*own;
+    row.sets[isa].coded_rows = kCodedBlocks[isa]->of.*own;
   }
   return row;
 }

@@ -44,8 +44,6 @@ TEST(BlockProducts, AreThereForEveryFormatOfBlocks) {
     EXPECT_NE(row.of(Isa::kAvx2).blocks, nullptr) << blocks.format.name;
     EXPECT_NE(row.of(Isa::kAvx512).blocks, nullptr) << blocks.format.name;
     EXPECT_NE(row.of(Isa::kAvx512).blocks, row.of(Isa::kAvx2).blocks) << blocks.format.name;
-#elif defined(__aarch64__)
-    EXPECT_NE(row.of(Isa::kNeon).blocks, nullptr) << blocks.format.name;
 #endif
   }
   for (const FormatRow& row : format_rows())

@@ -9,24 +9,16 @@ namespace {
 
 inline constexpr unsigned kGroups = kStripGroups;
 
+// S of the groups of a strip as floats, from sums of codes that kZero was not subtracted from yet.
 template <class Format>
-inline constexpr bool kSigned = Format::kMost == 0;
-// What products were made of is so much more than the codes. Sums of them are below 2^24, too:
-// 32·255·127 = 1036320.
-template <class Format>
-inline constexpr int kZeroOf = kSigned<Format> ? kSignedZero : Format::kZero;
-
-// S of the groups of a strip, or of a group of the rows of a tile, as floats.
-template <class Format, class Whole, class Floats>
-[[gnu::always_inline]] inline Floats less_zeros(Whole sums, Floats minus_sums) {
-  if constexpr (kZeroOf<Format> == 0)
+[[gnu::always_inline]] inline Float8 less_zeros(Whole8 sums, Float8 minus_sums) {
+  if constexpr (Format::kZero == 0)
     return floats_of(sums);
   else
-    return times_plus(minus_sums, static_cast<float>(kZeroOf<Format>), floats_of(sums));
+    return times_plus(all_equal(static_cast<float>(Format::kZero)), minus_sums, floats_of(sums));
 }
-template <class Format, class Whole>
-[[gnu::always_inline]] inline auto less_weighed_zeros(Whole sums, Whole minus_halves_by_scales) {
-  static_assert(!kSigned<Format>);
+template <class Format>
+[[gnu::always_inline]] inline Float8 less_weighed_zeros(Whole8 sums, Whole8 minus_halves_by_scales) {
   if constexpr (Format::kZero == 0)
     return floats_of(sums);
   else
@@ -35,7 +27,7 @@ template <class Format, class Whole>
 
 template <class Format>
 [[gnu::always_inline]] inline Whole8 group_products(const std::byte* p, unsigned h, const std::byte* x) {
-  if constexpr (kSigned<Format>)
+  if constexpr (Format::kMost == 0)
     return signed_products(Format::codes(p, h), x);
   else
     return products<Format::kMost>(Format::codes(p, h), x);
@@ -139,14 +131,15 @@ template <class Format>
   for (std::size_t r = 0; r < rows; ++r) put(a, row + r * step, token, sum_of_lanes(totals[r]));
 }
 
-// With several tokens, a strip of kLanes rows lies in the L1 cache, a row in each lane, while the tokens pass
+// With several tokens, a strip of eight rows lies in the L1 cache, a row in each lane, while the tokens pass
 // by.
-inline constexpr unsigned kQuads = kGroupColumns / 4;
+inline constexpr unsigned kLanes = 8, kQuads = kGroupColumns / 4;
+inline constexpr std::size_t kCodedTokens = 48;    // at once, whose totals of these rows lie there, too
 inline constexpr std::size_t kFewCodedTokens = 3;  // for no more, rows are taken as with one
 
 struct alignas(64) CodedTile {
   std::int32_t codes[kGroups][kQuads][kLanes];                                // four codes
-  std::int32_t sizes[kSizesApart ? kGroups : 1][kQuads][kLanes];              // |codes| of signed ones
+  std::int32_t sizes[kGroups][kQuads][kLanes];                                // |codes| of signed ones
   std::int32_t scale_pairs[kGroups][kLanes], minimum_pairs[kGroups][kLanes];  // of both halves
   float scales[kGroups][kLanes], minima[kGroups][kLanes];
   float totals[kCodedTokens][kGroups][kLanes];
@@ -161,10 +154,7 @@ struct alignas(64) CodedRows {
 
 template <class Format>
 inline void fill_row(const StripAt& at, unsigned n, unsigned r, CodedRows& rows) {
-  for (unsigned h = 0; h < n; ++h) {
-    const CodeBytes codes = Format::codes(at.blocks, h);
-    store_codes(rows.codes[r][h], kSigned<Format> ? signed_factors(codes) : codes);
-  }
+  for (unsigned h = 0; h < n; ++h) store_codes(rows.codes[r][h], Format::codes(at.blocks, h));
   store_floats(rows.scales[r], Format::scales(at.blocks, at.others, n));
   if constexpr (Format::kMinima) store_floats(rows.minima[r], Format::minima(at.blocks, n));
   if constexpr (Format::kHalves) {
@@ -174,56 +164,48 @@ inline void fill_row(const StripAt& at, unsigned n, unsigned r, CodedRows& rows)
   }
 }
 
-// Rows of eight words become columns.
-template <class From, class To>
-[[gnu::always_inline]] inline void turn(const From* from, std::size_t from_bytes, To (&to)[8][kLanes]) {
-  static_assert(kLanes % 8 == 0);
-#pragma GCC unroll 2
-  for (unsigned r = 0; r < kLanes; r += 8)
-    transpose_words(reinterpret_cast<const std::byte*>(from) + r * from_bytes, from_bytes, &to[0][r],
-                    sizeof(to[0]));
-}
-
 template <class Format>
 inline void turn_rows(const CodedRows& rows, unsigned n, CodedTile& tile) {
   for (unsigned h = 0; h < n; ++h) {
-    turn(rows.codes[0][h], sizeof(rows.codes[0]), tile.codes[h]);
-    if constexpr (kSigned<Format> && kSizesApart) {
+    transpose_words(rows.codes[0][h], sizeof(rows.codes[0]), tile.codes[h], sizeof(tile.codes[h][0]));
+    if constexpr (Format::kMost == 0) {
       for (unsigned q = 0; q < kQuads; ++q) store_sizes(tile.codes[h][q], tile.sizes[h][q]);
     }
   }
-  turn(rows.scales[0], sizeof(rows.scales[0]), tile.scales);
-  if constexpr (Format::kMinima) turn(rows.minima[0], sizeof(rows.minima[0]), tile.minima);
+  const auto turn = [](const auto& from, auto& to) {
+    transpose_words(from[0], sizeof(from[0]), to[0], sizeof(to[0]));
+  };
+  turn(rows.scales, tile.scales);
+  if constexpr (Format::kMinima) turn(rows.minima, tile.minima);
   if constexpr (Format::kHalves) {
-    turn(rows.scale_pairs[0], sizeof(rows.scale_pairs[0]), tile.scale_pairs);
-    if constexpr (Format::kMinima)
-      turn(rows.minimum_pairs[0], sizeof(rows.minimum_pairs[0]), tile.minimum_pairs);
+    turn(rows.scale_pairs, tile.scale_pairs);
+    if constexpr (Format::kMinima) turn(rows.minimum_pairs, tile.minimum_pairs);
   }
 }
 
 // Sums of quads [kFirst, kFirst + kCount) of a group for T tokens.
 template <class Format, unsigned kFirst, unsigned kCount, int T>
 [[gnu::always_inline]] inline void quad_sums(const CodedTile& tile, unsigned h,
-                                             const std::byte* const (&x)[T], TileWhole (&sums)[T]) {
-  constexpr bool kSizes = kSigned<Format> && kSizesApart;
-  constexpr unsigned kChain = kPairsIn16<Format::kMost> < kCount ? kPairsIn16<Format::kMost> : kCount;
+                                             const std::byte* const (&x)[T], Whole8 (&sums)[T]) {
+  constexpr bool kSigned = Format::kMost == 0;
+  constexpr unsigned kIn16 = kPairsIn16 < kSigned ? 128 : Format::kMost > ;
+  constexpr unsigned kChain = kIn16 < kCount ? kIn16 : kCount;
 #pragma GCC unroll 8
   for (unsigned begin = kFirst; begin < kFirst + kCount; begin += kChain) {
     const unsigned end = begin + kChain < kFirst + kCount ? begin + kChain : kFirst + kCount;
-    QuadSums quads[T];
+    PairSums pairs[T];
 #pragma GCC unroll 8
     for (unsigned q = begin; q < end; ++q) {
-      const TileCodes w = tile_codes(tile.codes[h][q]), size = kSizes ? tile_codes(tile.sizes[h][q]) : w;
+      const CodeBytes w = load_codes(tile.codes[h][q]), size = kSigned ? load_codes(tile.sizes[h][q]) : w;
 #pragma GCC unroll 8
       for (int t = 0; t < T; ++t) {
-        const Repeated some = four_bytes(x[t] + h * kGroupColumns + 4 * q);
-        quads[t] = q == begin ? quad_products<kSigned<Format>>(w, size, some)
-                              : add_quad<kSigned<Format>>(quads[t], w, size, some);
+        const PairSums some = pair_products<kSigned>(w, size, four_codes(x[t] + h * kGroupColumns + 4 * q));
+        pairs[t] = q == begin ? some : add_pairs(pairs[t], some);
       }
     }
 #pragma GCC unroll 8
     for (int t = 0; t < T; ++t)
-      sums[t] = begin == kFirst ? whole_of(quads[t]) : plus(sums[t], whole_of(quads[t]));
+      sums[t] = begin == kFirst ? widened(pairs[t]) : plus(sums[t], widened(pairs[t]));
   }
 }
 
@@ -236,12 +218,12 @@ template <class Format, int T>
   for (int t = 0; t < T; ++t) codes[t] = x[t].codes + strip * kStripColumns;
   for (unsigned h = 0; h < n; ++h) {
     const std::size_t group = strip * kGroups + h;
-    TileWhole sums[T];
-    [[maybe_unused]] TileWhole scale_pairs;
+    Whole8 sums[T];
+    [[maybe_unused]] Whole8 scale_pairs;
     if constexpr (Format::kHalves) {
-      scale_pairs = tile_whole(tile.scale_pairs[h]);
-      const TileWhole first = first_of_pairs(scale_pairs), second = second_of_pairs(scale_pairs);
-      TileWhole more[T];
+      scale_pairs = load_whole8(tile.scale_pairs[h]);
+      const Whole8 first = first_of_pairs(scale_pairs), second = second_of_pairs(scale_pairs);
+      Whole8 more[T];
       quad_sums<Format, 0, kQuads / 2, T>(tile, h, codes, sums);
       quad_sums<Format, kQuads / 2, kQuads / 2, T>(tile, h, codes, more);
 #pragma GCC unroll 8
@@ -249,22 +231,22 @@ template <class Format, int T>
     } else {
       quad_sums<Format, 0, kQuads, T>(tile, h, codes, sums);
     }
-    const TileFloats a = tile_floats(tile.scales[h]);
+    const Float8 a = load_floats(tile.scales[h]);
 #pragma GCC unroll 8
     for (int t = 0; t < T; ++t) {
-      const TileFloats scale = tile_equal(x[t].scales[group]);
-      const auto minus_halves = four_bytes(x[t].minus_halves + 4 * group);
-      TileFloats sum;
+      const Float8 scale = all_equal(x[t].scales[group]);
+      const auto minus_halves = four_codes(x[t].minus_halves + 4 * group);
+      Float8 sum;
       if constexpr (Format::kHalves)
         sum = less_weighed_zeros<Format>(sums[t], pairs_by(scale_pairs, minus_halves));
       else
-        sum = less_zeros<Format>(sums[t], tile_equal(x[t].minus_sums[group]));
-      TileFloats totals = times_plus(a, times(scale, sum), tile_floats(tile.totals[token + t][h]));
+        sum = less_zeros<Format>(sums[t], all_equal(x[t].minus_sums[group]));
+      Float8 totals = times_plus(a, times(scale, sum), load_floats(tile.totals[token + t][h]));
       if constexpr (Format::kMinima) {
-        TileFloats minima = tile_equal(x[t].minus_sums[group]);
+        Float8 minima = all_equal(x[t].minus_sums[group]);
         if constexpr (Format::kHalves)
-          minima = floats_of(pairs_by(tile_whole(tile.minimum_pairs[h]), minus_halves));
-        totals = times_plus(tile_floats(tile.minima[h]), times(scale, minima), totals);
+          minima = floats_of(pairs_by(load_whole8(tile.minimum_pairs[h]), minus_halves));
+        totals = times_plus(load_floats(tile.minima[h]), times(scale, minima), totals);
       }
       store_floats(tile.totals[token + t][h], totals);
     }
@@ -280,16 +262,16 @@ inline void add_some_tokens(CodedTile& tile, const BlockCodes<const float>* x, s
 
 // What the last groups, made eight, add.
 [[gnu::always_inline]] inline void add_nothing(float* totals) {
-  store_floats(totals, times_plus(tile_equal(0), tile_equal(0), tile_floats(totals)));
+  store_floats(totals, times_plus(no_floats(), no_floats(), load_floats(totals)));
 }
 
-// kLanes rows at most and kCodedTokens tokens at most.
+// Eight rows at most and kCodedTokens tokens at most.
 template <class Format>
 inline void coded_tile(const ProductArgs& a, std::size_t row, std::size_t rows, std::size_t first,
                        std::size_t tokens, const BlockCodes<const float>* x, CodedRows& buffer,
                        CodedTile& tile) {
   for (std::size_t t = 0; t < tokens; ++t) {
-    for (unsigned h = 0; h < kGroups; ++h) store_floats(tile.totals[t][h], tile_equal(0));
+    for (unsigned h = 0; h < kGroups; ++h) store_floats(tile.totals[t][h], no_floats());
   }
   for (std::size_t s = 0; s * kStripColumns < a.columns; ++s) {
     const std::size_t left = (a.columns - s * kStripColumns) / kGroupColumns;

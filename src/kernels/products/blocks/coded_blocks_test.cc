@@ -15,6 +15,7 @@
 #include "kernels/products/blocks/coded_blocks_impl.h"
 #include "kernels/products/codes/activation_codes.h"
 #include "kernels/products/codes/integer_impl.h"
+#include "kernels/products/format_kernels.h"
 #include "kernels/products/vector_products.h"
 
 namespace sluice::kernels {
@@ -312,6 +313,16 @@ TEST(CodedBlocks, AndInProductsOfVectorsTogether) {
       }
     }
   }
+}
+
+// A test that compares an instruction set with scalar proves nothing if both run the same code.
+TEST(CodedBlocks, AvxHasKernelsOfItsOwn) {
+#if defined(__x86_64__)
+  for (const FormatRow& row : format_rows()) {
+    if (row.format->input != codec::InputForm::kBlocks) continue;
+    EXPECT_NE(row.of(Isa::kAvx2).coded_rows, row.of(Isa::kScalar).coded_rows) << row.format->name;
+  }
+#endif
 }
 
 }  // namespace
