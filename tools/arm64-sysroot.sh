@@ -11,7 +11,7 @@ case "$1" in /*) root=$1 ;; *) root=$(pwd)/$1 ;; esac
 command -v apt-get >/dev/null 2>&1 || { echo "$0: takes a Debian system, for its packages" >&2; exit 1; }
 
 packages="nlohmann-json3-dev libfmt-dev libcli11-dev liburing-dev libxxhash-dev nettle-dev libzstd-dev liblz4-dev \
-libpcre2-dev libutf8proc-dev libedit-dev libgtest-dev libgmock-dev libstdc++6"
+libpcre2-dev libutf8proc-dev libedit-dev libboost-dev libgtest-dev libgmock-dev libstdc++6"
 
 # apt with a state of its own, in which nothing is installed yet: it finds everything that these need.
 state="$root.apt"

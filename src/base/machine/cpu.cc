@@ -9,10 +9,10 @@
 #include "base/error.h"
 #include "base/machine/cpu_features.h"
 #include "base/setting.h"
+#include "base/unknown_name.h"
 
 #if defined(__x86_64__)
 #include "base/machine/cpuid.h"
-#include "base/unknown_name.h"
 #endif
 
 namespace sluice {
