@@ -126,7 +126,7 @@ TEST_F(ThreeTiers, RefuseWhatCannotBe) {
   refused(request + kDevice + " --tiers both", "inclusive or exclusive");
   refused(request + kExclusive + " --cache static", "can take in nothing that leaves a device");
   // A packed store has pools, if nothing else is said.
-  refused("run " + store() + " -p Once -n 2" + kExclusive, "found zip-pools");
+  refused("run " + store() + " -p Once -n 2" + kExclusive, "found zip-reuse");
   refused("run " + store() + " -p Once -n 2 --cache lru --keep packed" + kExclusive, "not packed again");
 }
 

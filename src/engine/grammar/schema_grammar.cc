@@ -82,12 +82,9 @@ bool acts(const SchemaValue& schema) {
 std::string unescaped(std::string_view part) {
   std::string key;
   for (std::size_t i = 0; i < part.size(); ++i) {
-    if (part[i] != '~') {
-      key.push_back(part[i]);
-      continue;
-    }
-    key.push_back(part.substr(i, 2) == "~1" ? '/' : '~');
-    ++i;
+    const bool escape = part[i] == '~';
+    key.push_back(escape && part.substr(i, 2) == "~1" ? '/' : part[i]);
+    i += escape ? 1 : 0;
   }
   return key;
 }

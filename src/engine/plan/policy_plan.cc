@@ -20,7 +20,7 @@ using experts::PrecisionMode;
 // Ours, where a device is given and nothing else: both follow the measured costs and the work of experts.
 constexpr experts::Named<experts::PlacementPolicy> kDevicePlacement = "ratio-prefix";
 constexpr experts::Named<experts::CachePolicy> kDeviceCache = "workload-ema";
-// Of whole experts beside a device: it takes back what leaves that, so that each tier can exclude the other.
+// This cache takes back what leaves a device, so that each tier can exclude the other.
 constexpr experts::Named<experts::CachePolicy> kHostCacheBesideDevice = "lru";
 
 // The preset for a device that is asked for; null: none is.

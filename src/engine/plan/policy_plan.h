@@ -43,8 +43,8 @@ struct PolicyPlan {
   std::optional<experts::LossModel> routing_losses;      // as in EngineOptions
   std::shared_ptr<const experts::RoutingScript> script;  // for the router recorded, else null
   std::shared_ptr<const GateResidual> residual;          // as in EngineOptions
-  // Nobody has chosen the cache of whole experts, and it is one that learns: where nothing ever leaves, there is
-  // nothing to learn.
+  // Nobody has chosen the cache, and it is one that learns: where nothing ever leaves, there is nothing to
+  // learn.
   bool learns_unasked = false;
   // Nobody has chosen the prefetch: it is `stream`, or dali-residual …
   bool prefetch_is_free = false;
@@ -66,8 +66,8 @@ struct PolicyPlan {
 };
 
 // Rows for what `options` leave blank, by the preset. `auto` is zipmoe-plus where there are packed states,
-// otherwise whole experts in the cache `reuse`, beside a device `lru`. Leaves out `kept` and the views of `limits`, which resolve() adds.
-// Error(kUsage).
+// otherwise whole experts in the cache `reuse`, beside a device `lru`. Leaves out `kept` and the views of
+// `limits`, which resolve() adds. Error(kUsage).
 PolicyPlan choose_policies(const EngineOptions& options, bool packed_states, bool sliced);
 // For a model that nobody has opened yet: in slices, if options or preset choose a precision.
 PolicyPlan choose_policies(const EngineOptions& options);

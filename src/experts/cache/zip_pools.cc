@@ -16,10 +16,10 @@ namespace {
 // hits of F move to C; with 8 as many reads as with 4, and fewer hits of F.
 constexpr double kUsesWorthARead = 4;
 
-// The same where experts are ranked by log odds, whether or not C would take the expert: of one that leaves F no
-// exponents are left, and mostly nothing. Replays of DeepSeek-V2-Lite's texts at 17, 35 and 52 % of the model
-// (docs/cache-tournament.md): with 1 or less, up to a fifth more reads on short prompts of one pattern; with 3,
-// up to a tenth more on long texts.
+// The same where experts are ranked by log odds, whether or not C would take the expert: one that leaves F
+// has no exponents left, and mostly nothing. Replays of DeepSeek-V2-Lite's texts at 17, 35 and 52 % of the
+// model (docs/cache-tournament.md): with 1 or less, up to a fifth more reads on short prompts of one pattern;
+// with 3, up to a tenth more on long texts.
 constexpr float kOddsWorthASlot = 2;
 
 }  // namespace

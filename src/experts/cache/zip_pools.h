@@ -25,8 +25,8 @@ class ZipPools {
   void seed(std::span<const double> counts);
 
   // A step has used these experts, ascending and distinct; all their data is in memory. Decides which parts
-  // stay. `odds`: log odds, by expert, by which experts are ranked now (the lower id is the hotter of equals);
-  // empty: by counts. REQUIRES: odds of all experts that were ever used, or none.
+  // stay. `odds`: log odds, by expert, by which experts are ranked now (the lower id is the hotter of
+  // equals); empty: by counts. REQUIRES: odds of all experts that were ever used, or none.
   void on_step(std::span<const std::uint16_t> active, std::span<const float> odds = {});
 
   State state(std::uint16_t expert) const {

@@ -184,8 +184,8 @@ TEST(ReuseForecast, ExpertsMayComeLate) {
   for (std::size_t i = 0; i < 9; ++i) EXPECT_TRUE(std::isfinite(forecast.score(i)));
 }
 
-// Counts of pairs are halved before they overflow, and nothing is forgotten by that: the experts that come in turns stay
-// as likely as they were.
+// Counts of pairs are halved before they overflow, and nothing is forgotten by that: the experts that come in
+// turns stay as likely as they were.
 TEST(ReuseForecast, RunsForAnyTime) {
   ReuseForecast forecast;
   forecast.grow(3);
