@@ -122,17 +122,18 @@ const Routing& LayerDecider::follow(const ScoresView& scores, std::span<const Ch
   return routed();
 }
 
-void LayerDecider::follow(std::uint32_t layer, const Demand& event, std::uint32_t experts) {
+void LayerDecider::follow(std::uint32_t layer, const Demand& event, const EventSize& size) {
   SLUICE_CHECK(!policies_.sliced() && !policies_.constraint && !policies_.guard,
                "an event without a routing cannot be limited");
-  SLUICE_CHECK(policies_.whole_layers == (experts > 0), "whole layers must know how many experts they have");
-  scores_ = {.layer = layer};
+  SLUICE_CHECK(!policies_.whole_layers || size.experts > 0,
+               "whole layers must know how many experts they have");
+  scores_ = {.layer = layer, .tokens = size.tokens};
   decision_.routing.choices.clear();
   decision_.routing.begin.assign(1, 0);
   decision_.experts.assign(event.experts.begin(), event.experts.end());
   decision_.tokens.assign(event.tokens.begin(), event.tokens.end());
-  tokens_of_.assign(experts, 0);  // empty where the layer's number of experts is not known
-  if (experts > 0)
+  tokens_of_.assign(size.experts, 0);  // empty where the layer's number of experts is not known
+  if (size.experts > 0)
     for (std::size_t i = 0; i < event.experts.size(); ++i)
       tokens_of_[event.experts[i].index] = event.tokens[i];
   mean_scores_.clear();

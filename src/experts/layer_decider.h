@@ -59,6 +59,12 @@ struct LayerDecision {
   double low_share = 0;
 };
 
+// What is known of an event beside its experts, where it is given without a routing. 0: unknown.
+struct EventSize {
+  std::uint32_t experts = 0;  // of its layer
+  std::uint32_t tokens = 0;   // of its step
+};
+
 // One per run. Calls come in this order:
 //
 //   begin_step
@@ -99,8 +105,8 @@ class LayerDecider {
                         std::span<const std::uint32_t> begin);
   // Takes an event of which only the experts and their numbers of tokens are known, as lists of requests have
   // them: caches see no scores. REQUIRES: ascending ids of this layer, and policies without slices, miss
-  // constraint and guard. `experts`: how many the layer has, for whole layers alone, which must know.
-  void follow(std::uint32_t layer, const Demand& event, std::uint32_t experts = 0);
+  // constraint and guard; for whole layers EventSize::experts as well. Caches that learn go by both sizes.
+  void follow(std::uint32_t layer, const Demand& event, const EventSize& size = {});
   // Decides the event of the routed layer. The result is valid until the next routing.
   const LayerDecision& decide();
   // Fetches to the host, too, what the decided event counts on from the device and what is not there: copies

@@ -66,7 +66,7 @@ TEST(LayerDecider, WholeLayersAreFetchedForAnEventWithoutARouting) {
   const SequenceSpan span{.tokens = 4, .kind = StepKind::kPrompt};
   for (int again = 0; again < 2; ++again) {
     decider.begin_step({&span, 1});
-    decider.follow(1, {ids, tokens}, 4);
+    decider.follow(1, {ids, tokens}, {.experts = 4});
     const LayerDecision& decision = decider.decide();
     EXPECT_THAT(decision.experts, testing::ElementsAreArray(ids));
     EXPECT_EQ(decision.outcome->misses.size(), 2u);

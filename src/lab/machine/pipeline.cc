@@ -29,6 +29,7 @@ struct Layer {
   std::uint32_t index = 0;
   std::span<const ExpertId> ids;
   std::span<const std::uint32_t> tokens;  // parallel to ids
+  std::uint32_t step_tokens = 0;
 };
 
 // A system: how it brings experts in, and how long that takes.
@@ -79,9 +80,9 @@ void for_each_used(const experts::LayerDecision& decision, const Visit& visit) {
 // A system whose layers are decided as in the engine.
 class Decided : public System {
  public:
-  // `experts`: of a layer, for a preset of whole layers alone.
-  Decided(const experts::Preset& preset, std::uint32_t layers, const PipelineCosts& costs,
-          const PipelineSettings& settings, const experts::CacheConfig& config, std::uint32_t experts = 0)
+  // `experts`: of a layer.
+  Decided(const experts::Preset& preset, std::uint32_t layers, std::uint32_t experts,
+          const PipelineCosts& costs, const PipelineSettings& settings, const experts::CacheConfig& config)
       : costs_(costs),
         sizes_(costs.bytes),
         experts_(experts),
@@ -95,7 +96,8 @@ class Decided : public System {
 
  protected:
   const experts::LayerDecision& decide(const Layer& layer) {
-    decider_.follow(layer.index, {layer.ids, layer.tokens}, experts_);
+    decider_.follow(layer.index, {layer.ids, layer.tokens},
+                    {.experts = experts_, .tokens = layer.step_tokens});
     return decider_.decide();
   }
 
@@ -108,9 +110,10 @@ class Decided : public System {
 // A system with caches, tasks and a scheduler.
 class Scheduled final : public Decided {
  public:
-  Scheduled(const experts::Preset& preset, std::uint32_t layers, const PipelineCosts& costs,
-            const PipelineSettings& settings)
-      : Decided(preset, layers, costs, settings, cache_config(costs, settings)), clock_(costs, decider_) {}
+  Scheduled(const experts::Preset& preset, std::uint32_t layers, std::uint32_t experts,
+            const PipelineCosts& costs, const PipelineSettings& settings)
+      : Decided(preset, layers, experts, costs, settings, cache_config(costs, settings)),
+        clock_(costs, decider_) {}
 
   void add(const Layer& layer, PipelineTimes& times) override {
     used_.clear();
@@ -158,9 +161,9 @@ class Scheduled final : public Decided {
 // happens meanwhile.
 class Synchronous final : public Decided {
  public:
-  Synchronous(const experts::Preset& preset, std::uint32_t layers, const PipelineCosts& costs,
-              const PipelineSettings& settings)
-      : Decided(preset, layers, costs, settings, {}) {}
+  Synchronous(const experts::Preset& preset, std::uint32_t layers, std::uint32_t experts,
+              const PipelineCosts& costs, const PipelineSettings& settings)
+      : Decided(preset, layers, experts, costs, settings, {}) {}
 
   void add(const Layer& layer, PipelineTimes& times) override {
     for_each_used(decide(layer), [&](std::size_t i, const experts::Admission&, bool there) {
@@ -180,7 +183,7 @@ class WholeLayers final : public Decided {
  public:
   WholeLayers(const experts::Preset& preset, std::uint32_t layers, std::uint32_t experts,
               const PipelineCosts& costs, const PipelineSettings& settings)
-      : Decided(preset, layers, costs, settings, {}, experts), dense_(costs.rest / layers) {}
+      : Decided(preset, layers, experts, costs, settings, {}), dense_(costs.rest / layers) {}
 
   void begin_step(experts::StepKind kind) override {
     Decided::begin_step(kind);
@@ -222,7 +225,7 @@ std::unique_ptr<System> make_system(std::uint32_t layers, std::uint32_t experts,
         .expected("a preset for whole experts")
         .found(preset.name)
         .fix("name another, or replay it on a machine: " + Setting::kMachine + " slicemoe");
-  if (preset.synchronous) return std::make_unique<Synchronous>(preset, layers, costs, settings);
+  if (preset.synchronous) return std::make_unique<Synchronous>(preset, layers, experts, costs, settings);
   if (preset.whole_layers) return std::make_unique<WholeLayers>(preset, layers, experts, costs, settings);
   if (preset.cache->pooled != settings.pools.has_value())
     throw Error(ErrorKind::kUsage, settings.pools ? "this preset has no pools" : "this preset needs pools")
@@ -231,7 +234,7 @@ std::unique_ptr<System> make_system(std::uint32_t layers, std::uint32_t experts,
         .found(preset.name)
         .fix(settings.pools ? "name such a preset, or leave the slots out"
                             : "give the slots of a layer, or name a preset without pools");
-  return std::make_unique<Scheduled>(preset, layers, costs, settings);
+  return std::make_unique<Scheduled>(preset, layers, experts, costs, settings);
 }
 
 }  // namespace
@@ -287,8 +290,8 @@ PipelineResult run_pipeline(const Requests& requests, std::uint32_t layers, std:
       times.least += costs.rest;
     }
     const std::span<const ExpertId> ids = requests.list.event(e);
-    system->add({event.layer, ids, std::span(requests.tokens).subspan(requests.list.begin(e), ids.size())},
-                times);
+    const auto tokens = std::span(requests.tokens).subspan(requests.list.begin(e), ids.size());
+    system->add({event.layer, ids, tokens, event.tokens}, times);
   }
   result.fallbacks = system->fallbacks();
   return result;

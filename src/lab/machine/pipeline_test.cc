@@ -218,7 +218,8 @@ TEST_P(PipelineProperties, MoreMemoryNeverReadsMore) {
   if (GetParam() == "z-moe-infinity") return;  // its forecasts change with what it holds
   // More memory may read more under these (Belady's anomaly).
   if (GetParam() == "z-basic-fifo" || GetParam() == "z-basic-marking") return;
-  if (GetParam() == "zipmoe-plus") return;  // an expert that leaves F may keep no parts
+  // An expert that leaves F may keep no parts, and with odds experts leave F often: a larger F may read more.
+  const bool never_more = GetParam() != "zipmoe-plus";
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
     MadeUpTrace trace(seed, 150, 0);
     const Requests requests = read_requests(trace);
@@ -227,7 +228,7 @@ TEST_P(PipelineProperties, MoreMemoryNeverReadsMore) {
     for (Bytes memory = 900; memory <= 9000; memory += 900) {
       const PipelineResult result =
           run_pipeline(requests, kLayers, kExperts, small_costs(), settings(memory));
-      EXPECT_LE(result.decode.bytes, before) << "seed " << seed << " memory " << memory;
+      if (never_more) EXPECT_LE(result.decode.bytes, before) << "seed " << seed << " memory " << memory;
       before = result.decode.bytes;
       (none == 0 ? none : last) = result.decode.time;
     }
@@ -242,9 +243,6 @@ TEST_P(PipelineProperties, MoreMemoryNeverReadsMore) {
 TEST_P(PipelineProperties, DecidesAsTheReplayWithoutAClock) {
   const experts::Preset& preset = experts::find_preset(GetParam());
   if (preset.whole_layers) return;  // it has no cache
-  // A forecast is told how many experts a layer and how many tokens a prompt has. Events on the clock do not
-  // say that (docs/replay.md).
-  if (preset.cache->bytes_of_layer != nullptr) return;
   MadeUpTrace trace(11, 200);
   const Requests requests = read_requests(trace);
   const PipelineCosts costs = small_costs();
