@@ -147,6 +147,17 @@ TEST_F(PlanTest, WithoutAChoicePoolsArePlanned) {
   }
 }
 
+// The bundled model has 6 layers of 32 experts: 2 bytes for each pair, and some 250 for each expert.
+TEST_F(PlanTest, WhatACacheLearnsIsInTheTables) {
+  const auto tables = [](const std::string& cache) {
+    const Json plan = run_json("plan " + kModel + " --memory " + memory(40) + " --cache " + cache);
+    return plan["by_name"]["tables"].get<std::int64_t>();
+  };
+  const std::int64_t learned = tables("reuse") - tables("lru"), block = 4096;
+  EXPECT_GE(learned, 6 * (32 * 32 * 2 + 32 * 200) - block);
+  EXPECT_LE(learned, 6 * (32 * 32 * 2 + 32 * 300) + 2 * block);
+}
+
 TEST_F(PlanTest, AFlagThatCannotActIsRefusedAsByARun) {
   const auto expect_refused = [](const std::string& flags, const std::string& words) {
     const Outcome outcome = run("plan " + flags + " --memory " + memory(40));
