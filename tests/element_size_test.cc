@@ -100,7 +100,7 @@ const std::vector<Hidden>& hidden() {
         {"src/engine/forward/moe_experts.cc", "inputs of experts"},
         {"src/engine/forward/unit/device_unit.cc", "activations on a device"},
         {"src/engine/forward/unit/measure_device.cc", "a token's row of activations"},
-        {"src/engine/forward/work/workspace.cc", "activations"},
+        {"src/engine/forward/common/workspace.cc", "activations"},
         {"src/engine/session/encoder_memory.cc", "rows of the residual stream"},
         {"src/engine/session/kv_rows.cc", "scales of the key/value cache"},
         {"src/eval/reference_windows.cc", "logits"},

@@ -171,7 +171,11 @@ const std::map<std::string, std::vector<Room>> kRooms = {
       {"batch", {"grammar", "session", "watch", "forward", "draft", "."}},
       {"generate", {"session", ".", "batch"}}}},
     {"engine/forward",
-     {{"dense", {}}, {"work", {}}, {"unit", {"work"}}, {".", {"dense", "work", "unit"}}, {"models", {"."}}}},
+     {{"dense", {}},
+      {"common", {}},
+      {"unit", {"common"}},
+      {".", {"dense", "common", "unit"}},
+      {"models", {"."}}}},
     {"eval", {{".", {}}, {"tasks", {"."}}}},
     {"serve",
      {{".", {}},
@@ -324,7 +328,7 @@ TEST(Rooms, WrongIncludesAreFound) {
   EXPECT_TRUE(may_include_path("engine/forward", models, "engine/forward/layer_run.h"));
   EXPECT_TRUE(may_include_path("engine/forward", models, "engine/forward/models/other.h"));
   EXPECT_FALSE(may_include_path("engine/forward", models, "engine/forward/unit/device_unit.h"));
-  EXPECT_FALSE(may_include_path("engine/forward", models, "engine/forward/work/workspace.h"));
+  EXPECT_FALSE(may_include_path("engine/forward", models, "engine/forward/common/workspace.h"));
   EXPECT_FALSE(
       may_include_path("engine/forward", "engine/forward/unit/toy.cc", "engine/forward/moe_block.h"));
   EXPECT_FALSE(may_include_path("kernels/products", "kernels/products/blocks/toy.cc",

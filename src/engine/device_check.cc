@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/forward/common/gating.h"
 #include "engine/forward/dense/dense_weights.h"
-#include "engine/forward/work/gating.h"
 #include "engine/plan/device_choice.h"
 #include "engine/plan/lacking_experts.h"
 #include "kernels/gpu/gpu_formats.h"

@@ -19,7 +19,7 @@ namespace sluice::engine {
 struct Candidate;       // engine/session/candidate.h
 class Drafting;         // engine/draft/drafting.h
 struct EngineHooks;     // engine/engine_hooks.h
-struct MeasureOptions;  // engine/forward/work/measure_profile.h
+struct MeasureOptions;  // engine/forward/common/measure_profile.h
 class Pass;             // engine/forward/pass.h
 class PrefixCache;      // engine/session/prefix_cache.h
 class RoutingObserver;  // engine/watch/routing_observer.h

@@ -17,7 +17,7 @@
 #include "base/files/scratch_directory.h"
 #include "base/hash.h"
 #include "engine/engine.h"
-#include "engine/forward/work/measure_profile.h"
+#include "engine/forward/common/measure_profile.h"
 #include "engine/plan/memory_plan.h"
 #include "engine/run_report.h"
 #include "engine/watch/statistics.h"

@@ -12,7 +12,7 @@
 #include "base/files/scratch_directory.h"
 #include "engine/engine.h"
 #include "engine/engine_device.h"
-#include "engine/forward/work/measure_profile.h"
+#include "engine/forward/common/measure_profile.h"
 #include "engine/plan/profile.h"
 #include "engine/run_report.h"
 #include "engine/watch/statistics.h"

@@ -22,7 +22,7 @@
 #include "codec/slices/int8_matrix.h"
 #include "codec/slices/sliced_matrix.h"
 #include "engine/engine.h"
-#include "engine/forward/work/measure_profile.h"
+#include "engine/forward/common/measure_profile.h"
 #include "engine/plan/memory_plan.h"
 #include "engine/run_report.h"
 #include "engine/watch/routing_observer.h"

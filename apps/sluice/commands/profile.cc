@@ -14,7 +14,7 @@
 #include "command.h"
 #include "commands/recorded_routing.h"
 #include "engine/engine.h"
-#include "engine/forward/work/measure_profile.h"
+#include "engine/forward/common/measure_profile.h"
 #include "flags/engine_flags.h"
 #include "flags/number_range.h"
 #include "flags/output_path.h"

@@ -5,11 +5,11 @@
 #include <functional>
 
 #include "base/error.h"
+#include "engine/forward/common/workspace.h"
 #include "engine/forward/dense/dense_weights.h"
 #include "engine/forward/embedding.h"
 #include "engine/forward/layer_run.h"
 #include "engine/forward/moe_block.h"
-#include "engine/forward/work/workspace.h"
 #include "engine/session/rope_table.h"
 #include "engine/watch/statistics.h"
 #include "fetch/memory/expert_store.h"

@@ -2,9 +2,9 @@
 #include <array>
 #include <optional>
 
+#include "engine/forward/common/workspace.h"
 #include "engine/forward/dense/dense_weights.h"
 #include "engine/forward/layer_run.h"
-#include "engine/forward/work/workspace.h"
 #include "engine/session/sequence.h"
 
 namespace sluice::engine {

@@ -4,11 +4,11 @@
 #include <optional>
 
 #include "base/error.h"
+#include "engine/forward/common/gating.h"
+#include "engine/forward/common/workspace.h"
 #include "engine/forward/dense/dense_weights.h"
 #include "engine/forward/embedding.h"
 #include "engine/forward/sparse_block.h"
-#include "engine/forward/work/gating.h"
-#include "engine/forward/work/workspace.h"
 #include "engine/session/rope_table.h"
 #include "engine/session/sequence.h"
 #include "kernels/ops/host_ops.h"

@@ -20,8 +20,8 @@ class DenseWeights;     // dense_weights.h
 class Embedding;        // embedding.h
 class RopeTable;        // engine/session/rope_table.h
 class SparseBlock;      // sparse_block.h
-struct Workspace;       // engine/forward/work/workspace.h
-class WorkspaceBuffer;  // engine/forward/work/workspace.h
+struct Workspace;       // engine/forward/common/workspace.h
+class WorkspaceBuffer;  // engine/forward/common/workspace.h
 
 // Lives for some layers of one step. Thread-compatible. All references must outlive it.
 class LayerRun {

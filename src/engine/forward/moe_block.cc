@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/stopwatch.h"
-#include "engine/forward/work/gating.h"
+#include "engine/forward/common/gating.h"
 #include "engine/watch/event_account.h"
 #include "experts/core/state_order.h"
 #include "kernels/ops/host_ops.h"

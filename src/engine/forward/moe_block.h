@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/stopwatch.h"
+#include "engine/forward/common/workspace.h"
 #include "engine/forward/dense/dense_weights.h"
 #include "engine/forward/expert_rows.h"
 #include "engine/forward/predictor.h"
@@ -16,7 +17,6 @@
 #include "engine/forward/sparse_block.h"
 #include "engine/forward/unit/compute_unit.h"
 #include "engine/forward/unit/host_unit.h"
-#include "engine/forward/work/workspace.h"
 #include "engine/session/step.h"
 #include "engine/watch/routing_observer.h"
 #include "engine/watch/statistics.h"

@@ -8,10 +8,10 @@
 #include <span>
 #include <string_view>
 
+#include "engine/forward/common/workspace.h"
 #include "engine/forward/dense/dense_weights.h"
 #include "engine/forward/models.h"
 #include "engine/forward/router_scores.h"
-#include "engine/forward/work/workspace.h"
 #include "engine/session/step.h"
 #include "experts/prefetch/prefetch.h"
 #include "experts/prefetch/residual_vectors.h"

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/forward/common/workspace.h"
 #include "engine/forward/dense/dense_weights.h"
-#include "engine/forward/work/workspace.h"
 #include "engine/session/step.h"
 #include "experts/routing/router.h"
 #include "kernels/context.h"

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "engine/forward/work/workspace.h"
+#include "engine/forward/common/workspace.h"
 #include "engine/session/step.h"
 #include "model/architecture.h"
 

@@ -8,7 +8,7 @@
 #include "base/json/json_pointer.h"
 #include "base/machine/cpu.h"
 #include "engine/engine.h"
-#include "engine/forward/work/measure_profile.h"
+#include "engine/forward/common/measure_profile.h"
 #include "engine/plan/engine_plan.h"
 #include "engine/run_report.h"
 #include "engine/watch/statistics.h"

@@ -7,7 +7,7 @@
 #include <optional>
 #include <span>
 
-#include "engine/forward/work/workspace.h"
+#include "engine/forward/common/workspace.h"
 #include "experts/cache/residency.h"
 #include "experts/core/ids.h"
 #include "experts/device_plan.h"

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "device/space.h"
-#include "engine/forward/work/gating.h"
+#include "engine/forward/common/gating.h"
 #include "kernels/products/input_form.h"
 
 namespace sluice::engine {

@@ -9,9 +9,9 @@
 #include <random>
 
 #include "base/error.h"
+#include "engine/forward/common/expert_samples.h"
+#include "engine/forward/common/workspace.h"
 #include "engine/forward/unit/device_unit.h"
-#include "engine/forward/work/expert_samples.h"
-#include "engine/forward/work/workspace.h"
 #include "engine/session/step.h"
 #include "fetch/memory/expert_store.h"
 #include "model/architecture.h"

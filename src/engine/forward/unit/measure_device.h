@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "engine/forward/work/measure_profile.h"
+#include "engine/forward/common/measure_profile.h"
 #include "engine/plan/device_profile.h"
 #include "engine/plan/lacking_experts.h"
 

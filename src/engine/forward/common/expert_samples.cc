@@ -1,11 +1,11 @@
-#include "engine/forward/work/expert_samples.h"
+#include "engine/forward/common/expert_samples.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cstring>
 
-#include "engine/forward/work/gating.h"
-#include "engine/forward/work/workspace.h"
+#include "engine/forward/common/gating.h"
+#include "engine/forward/common/workspace.h"
 #include "fetch/chunk_decoder.h"
 #include "fetch/memory/expert_store.h"
 #include "fetch/weight_files.h"

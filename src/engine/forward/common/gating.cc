@@ -1,4 +1,4 @@
-#include "engine/forward/work/gating.h"
+#include "engine/forward/common/gating.h"
 
 #include <string>
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "device/host_buffer.h"
-#include "engine/forward/work/measure_profile.h"
+#include "engine/forward/common/measure_profile.h"
 #include "fetch/expert_layout.h"
 #include "fetch/expert_view.h"
 

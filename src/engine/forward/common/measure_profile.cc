@@ -1,4 +1,4 @@
-#include "engine/forward/work/measure_profile.h"
+#include "engine/forward/common/measure_profile.h"
 
 #include <algorithm>
 #include <random>
@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "base/machine/thread_pool.h"
-#include "engine/forward/work/expert_samples.h"
-#include "engine/forward/work/workspace.h"
+#include "engine/forward/common/expert_samples.h"
+#include "engine/forward/common/workspace.h"
 #include "fetch/chunk_decoder.h"
 #include "fetch/memory/expert_store.h"
 #include "model/architecture.h"

@@ -1,4 +1,4 @@
-#include "engine/forward/work/workspace.h"
+#include "engine/forward/common/workspace.h"
 
 #include <algorithm>
 #include <utility>
