@@ -273,21 +273,24 @@ ChunkedLink::ChunkedLink(LinkOptions options, std::unique_ptr<Mover> mover, Heal
 }
 
 ChunkedLink::~ChunkedLink() {
-  std::vector<std::shared_ptr<OneCopy>> rest;
-  {
-    const std::lock_guard lock(core_->mutex);
-    core_->stop = true;
-    rest.assign(core_->waiting.begin(), core_->waiting.end());
-    core_->waiting.clear();
-    for (Lane& lane : core_->lanes) lane.changed.notify_all();
-  }
-  for (std::thread& thread : threads_) thread.join();
   std::unique_lock lock(core_->mutex);
+  core_->stop = true;
+  for (Lane& lane : core_->lanes) lane.changed.notify_all();
+  close(std::exchange(core_->waiting, {}), lock);
+  lock.unlock();
+  for (std::thread& thread : threads_) thread.join();
+  lock.lock();
   for (Lane& lane : core_->lanes) {
-    for (const auto& [order, copy] : lane.ready) rest.push_back(copy);
-    lane.ready.clear();
+    std::set<std::shared_ptr<OneCopy>> rest;
+    for (const auto& [order, copy] : std::exchange(lane.ready, {})) rest.insert(copy);
+    close(rest, lock);
   }
-  for (const std::shared_ptr<OneCopy>& copy : rest) {
+}
+
+// None of them has chunks under way.
+void ChunkedLink::close(const std::set<std::shared_ptr<OneCopy>>& copies,
+                        std::unique_lock<std::mutex>& lock) {
+  for (const std::shared_ptr<OneCopy>& copy : copies) {
     core_->end(copy, closed_error(), lock);
     lock.lock();
   }

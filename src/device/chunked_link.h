@@ -98,6 +98,7 @@ class ChunkedLink final : public Link {
   struct Core;  // what hooks of events may touch, even when the link has gone
 
   Ticket add(std::shared_ptr<OneCopy> copy, const Event& after);
+  void close(const std::set<std::shared_ptr<OneCopy>>& copies, std::unique_lock<std::mutex>& lock);
 
   std::shared_ptr<Core> core_;  // shared with those hooks, which hold it only while they run
   std::vector<std::thread> threads_;

@@ -198,9 +198,13 @@ TEST_F(PipelinedLink, ACopyThatFailsIsNotDoneBeforeItsOtherChunks) {
 TEST_F(PipelinedLink, OneThatGoesWaitsForWhatIsUnderWay) {
   open();
   const Ticket whole = send(0, 2, Traffic::kDemand), part = send(5, 3, Traffic::kDemand);
+  const Signal never;
+  const Ticket waits = link_->copy(std::span(data_).first(kPart), Address{nullptr, 9 * kPart},
+                                   Traffic::kDemand, never.event());
   unit_.wait_for_started(3);
   std::thread ends([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    // Its event comes from the link that goes, which begins no chunk any more.
+    EXPECT_EQ(error_of([&] { waits.event().wait(); }), "the link was closed");
     unit_.let_end(3);
   });
   link_.reset();
