@@ -41,7 +41,7 @@ class Setting {
       kApiKeyFile, kNoAuth, kAllowedHost, kCorsOrigin, kAlias, kStrictModel, kParallel, kKvTokens,
       kDecodeShare, kQueue, kSsePing, kDrain, kLogJson, kLogPrompts, kUiDir, kNoUi, kTrustSpecial,
       kToolFormat, kKeepBillingHeader, kPresencePenalty, kFrequencyPenalty, kLogitBias, kChat, kDeviceMath,
-      kDraft, kHours, kTokenizer;
+      kDraft, kHours, kTokenizer, kTimedBits;
 
   static constexpr char kMarkBegin = '\x1e';  // a control character, which no text of ours has otherwise
 
@@ -222,7 +222,8 @@ inline constexpr Setting Setting::kDeviceMath{163};
 inline constexpr Setting Setting::kDraft{164};
 inline constexpr Setting Setting::kHours{165};
 inline constexpr Setting Setting::kTokenizer{166};
-inline constexpr std::size_t kSettings = 167;
+inline constexpr Setting Setting::kTimedBits{167};
+inline constexpr std::size_t kSettings = 168;
 
 std::string mark(Setting setting);
 std::string operator+(std::string text, Setting setting);

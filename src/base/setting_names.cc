@@ -174,6 +174,7 @@ constexpr SettingNames kNames = {{
     {Setting::kDraft, "--draft", "draft"},
     {Setting::kHours, "--hours", "hours"},
     {Setting::kTokenizer, "--tokenizer", "tokenizer"},
+    {Setting::kTimedBits, "--allow-timing-dependent-bits", "allow_timing_dependent_bits"},
 }};
 
 constexpr bool in_order(const SettingNames& names) {

@@ -20,7 +20,7 @@ using kernels::UnitFault;
 
 kernels::UnitWork work_of(const store::Checkpoint& checkpoint, const model::Model& model,
                           const EnginePlan& plan) {
-  kernels::UnitWork work{.gating = gating_of(model.config.activation)};
+  kernels::UnitWork work{.gating = gating_of(model.config.activation), .math = plan.device->math};
   if (!plan.device->experts_lack.all()) work.experts = expert_formats_there(checkpoint, model);
   if (plan.device->dense_on == DenseOn::kHost) return work;
   work.dense_part = true;
@@ -55,7 +55,7 @@ kernels::UnitCheck check_device(const device::DeviceSpec& spec, const device::De
   const std::unique_ptr<device::Device> device =
       devices.make(spec, {.memory = kernels::kGpuListBytes + kernels::kUnitCheckBytes});
   const std::unique_ptr<kernels::UnitKernels> kernels =
-      make_kernels ? make_kernels(*device) : kernels::make_gpu_kernels(*device);
+      make_kernels ? make_kernels(*device) : kernels::make_gpu_kernels(*device, work.math);
   return kernels::check_unit(*device, *kernels, work);
 }
 

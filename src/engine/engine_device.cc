@@ -119,6 +119,7 @@ EngineDevice::EngineDevice(const EnginePlan& plan, const UnitParts& parts, const
       prefetch_size_(plan.device->prefetch_size),
       most_tokens_(static_cast<std::uint32_t>(parts.tokens)),
       seed_(plan.seed),
+      math_(plan.device->math),
       slot_form_(plan.device->slot_form),
       popularity_(plan.device->popularity),
       memory_(plan_of(*plan.device, facts, needs)) {
@@ -126,7 +127,8 @@ EngineDevice::EngineDevice(const EnginePlan& plan, const UnitParts& parts, const
   check_speed(spec_, parts.store.facts().largest_resident);
   device_ = hooks.devices.make(
       spec_, {.memory = memory_.budget - memory_.context, .host = &host, .fault = hooks.fault});
-  kernels_ = hooks.kernels ? hooks.kernels(*device_) : make_unit_kernels(spec_, *device_, parts);
+  kernels_ =
+      hooks.kernels ? hooks.kernels(*device_) : make_unit_kernels(spec_, *device_, parts, plan.device->math);
   unit_ = std::make_unique<DeviceUnit>(*device_, *kernels_, parts,
                                        fetch::DeviceStoreOptions{.slots = memory_.slots * needs.layers,
                                                                  .staging = memory_.staging_slots,
@@ -136,7 +138,7 @@ EngineDevice::EngineDevice(const EnginePlan& plan, const UnitParts& parts, const
 
 std::string EngineDevice::name() const {
   return device::to_text(spec_) + (facts_.hardware.empty() ? "" : ", " + facts_.hardware) +
-         (has_dense() ? ", dense weights there" : "");
+         (has_dense() ? ", dense weights there" : "") + (math_ == DeviceMath::kFast ? ", fast math" : "");
 }
 
 void EngineDevice::begin(experts::LayerDecider& decider, fetch::ExpertStore& host) {

@@ -84,6 +84,7 @@ class EngineDevice {
   const std::uint32_t prefetch_size_;
   const std::uint32_t most_tokens_;
   const std::uint64_t seed_;
+  const DeviceMath math_;
   const SlotChoice slot_form_;
   const std::vector<std::vector<double>> popularity_;
   std::unique_ptr<device::Device> device_;

@@ -106,6 +106,8 @@ struct PlacementPolicy {
   std::unique_ptr<Placement> (*make)();
   std::string_view source;
   bool needs_device = true;
+  // Units follow from measured times; else from tokens, layers and slots alone, so that runs divide alike.
+  bool timed = false;
   std::string_view alias = {};  // an older name, found as well
 };
 

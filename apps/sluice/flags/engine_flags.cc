@@ -28,7 +28,15 @@ void add_device_choice(Command& command, EngineFlags& flags, const EngineHelp& h
       ->show_default();
   command
       .add_option(Setting::kDeviceMath, &flags.device_math,
-                  "How it computes: same, with the bits of the host; there is no other way")
+                  "How it computes: same, with the bits of the host; or fast, a GPU's products of BF16 by "
+                  "its units for "
+                  "matrices, with other bits, where no measured time says which unit computes an expert (" +
+                      Setting::kPlacement + " device); default: same")
+      ->group(kDeviceGroup);
+  command
+      .add_flag(
+          Setting::kTimedBits, flags.allow_timed_bits,
+          "Let " + Setting::kDeviceMath + " fast go with any placement: the text may differ from run to run")
       ->group(kDeviceGroup);
   command
       .add_option(Setting::kLink, &flags.link,

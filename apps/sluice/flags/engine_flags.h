@@ -24,6 +24,7 @@ struct EngineFlags : CommonFlags {
   std::string scheduler, prefetch, placement, placement_prefill;
   std::string device = "none", device_memory, device_cache, dense_on;  // empty: as EngineOptions says
   std::string device_keep = "auto", tiers, link, device_math;
+  bool allow_timed_bits = false;
   std::optional<std::int64_t> device_slots, prefetch_size;
   DeviceCacheFlags device_cache_rules;
   std::string residual;                    // file; empty: the store's sidecar if it has one

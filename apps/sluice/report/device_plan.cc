@@ -132,6 +132,7 @@ Json device_plan_json(const engine::RunReport& run, std::uint32_t tokens) {
                {"keep", slots_json(run)},
                {"tiers", experts::tiers_name(run.tiers.tiers)},
                {"tiers_why", run.tiers.why},
+               {"math", engine::device_math_name(run.plan.device->math)},
                {"dense_on", run.device->has_dense() ? "device" : "host"},
                {"dense_why", run.dense_place.why.empty() ? Json() : Json(run.dense_place.why)},
                {"experts_lack", lacking.any() ? Json(lacking.formats) : Json()},

@@ -178,6 +178,7 @@ Json device_json(const engine::RunReport& run) {
           {"hardware", text_or_null(device.facts().hardware)},
           {"memory", {{"budget", device.memory().budget}, {"peak", device.peak()}, {"by_name", by_name}}},
           {"slots", device.memory().slots},
+          {"math", engine::device_math_name(run.plan.device->math)},
           {"dense_on", device.has_dense() ? "device" : "host"},
           {"dense_why", text_or_null(run.dense_place.why)},
           {"experts_lack", text_or_null(run.plan.device->experts_lack.formats)},

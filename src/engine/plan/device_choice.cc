@@ -92,6 +92,15 @@ void check_gpu_math(const EngineOptions& options) {
       .fix("give " + Setting::kMath + " f32, or leave " + Setting::kDevice + " out");
 }
 
+void check_played_math(const EngineOptions& options) {
+  if (options.device_math != DeviceMath::kFast) return;
+  throw Error(ErrorKind::kUsage, "an emulated device computes with the functions of the host")
+      .in(Setting::kDeviceMath)
+      .expected("same, or " + Setting::kDevice + " cuda")
+      .found("fast beside " + options.device)
+      .fix("leave " + Setting::kDeviceMath + " out");
+}
+
 void check_gpu_activations(const EngineOptions& options, const ModelFacts& facts) {
   if (!facts.blocks || options.activations != kernels::ActivationForm::kInt8) return;
   throw Error(ErrorKind::kUsage, "a GPU multiplies blocks of codes with fp32 activations alone")
@@ -147,17 +156,33 @@ std::optional<DeviceChoice> device_of(const EngineOptions& options, const ModelF
   if (!spec.is_played()) {
     check_gpu_math(options);
     check_gpu_activations(options, facts);
+  } else {
+    check_played_math(options);
   }
   DeviceChoice choice{
       .spec = spec,
       .memory = options.device_memory,
       .slots = options.device_slots,
       .dense_on = options.dense_on.value_or(spec.is_played() ? DenseOn::kHost : DenseOn::kAuto),
+      .math = options.device_math.value_or(DeviceMath::kSame),
       .popularity = options.popularity,
       .popularity_name = options.popularity_name};
   if (options.link_bytes_per_s) limit_link(*options.link_bytes_per_s, choice);
   if (!spec.is_played()) choice.experts_lack = facts.gpus_lack;
   return choice;
+}
+
+void check_device_math(const EngineOptions& options, const PolicyPlan& policies) {
+  if (options.device_math != DeviceMath::kFast || options.allow_timed_bits) return;
+  for (const experts::PlacementPolicy* const one : {policies.placement, policies.prefill_placement})
+    if (one != nullptr && (one->timed || policies.device_may_rest))
+      throw Error(ErrorKind::kUsage,
+                  "a device of this math has other bits than the host, and measured times say which of both "
+                  "computes an expert: a text would not be the same again")
+          .in(Setting::kDeviceMath)
+          .expected("same, or a " + Setting::kPlacement + " that no time changes: device, cpu, layer-split")
+          .found(fmt::format("fast, and the placement {}", one->name))
+          .fix("give " + Setting::kPlacement + " device, or " + Setting::kTimedBits + " if that may be");
 }
 
 void leave_experts_to_host(EnginePlan& plan) {

@@ -18,6 +18,9 @@ SlotChoice choose_slots(const EngineOptions& options, const ModelFacts& facts);
 // The same for experts in slices: slots have room for what decode steps compute with.
 SlotChoice choose_slice_slots(const EngineOptions& options, experts::PrecisionMode precision);
 
+// Where a device has bits of its own, runs must divide experts alike. Error(kUsage).
+void check_device_math(const EngineOptions& options, const PolicyPlan& policies);
+
 // Where the device has no good kernels for any expert: none is computed or kept there. REQUIRES: plan.device.
 void leave_experts_to_host(EnginePlan& plan);
 

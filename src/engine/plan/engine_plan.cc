@@ -207,6 +207,7 @@ EnginePlan resolve_settled(const EngineOptions& asked, const ModelFacts& facts) 
   plan.fetch = options.fetch;
   plan.device = device_of(options, facts);
   if (!plan.device) return plan;
+  check_device_math(options, plan.policies);
   plan.device->prefetch_size = prefetch_size_of(options, plan.policies, facts);
   plan.device->slot_form = facts.sliced() ? choose_slice_slots(options, plan.policies.precision.mode) : slots;
   plan.device->copies_packed = facts.packable && plan.keep == Keep::kPacked;

@@ -72,6 +72,7 @@ struct DeviceChoice {
   std::optional<Bytes> memory;
   std::optional<std::uint32_t> slots;
   DenseOn dense_on = DenseOn::kHost;
+  DeviceMath math = DeviceMath::kSame;
   std::uint32_t prefetch_size = 0;                   // experts of a layer that are copied ahead; 0: none
   std::vector<std::vector<double>> popularity = {};  // as in EngineOptions
   std::string popularity_name = {};

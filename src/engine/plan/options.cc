@@ -42,7 +42,7 @@ namespace {
 constexpr std::string_view kScopes[] = {"global", "layer"}, kKeeps[] = {"full", "packed"},
                            kDeviceKeeps[] = {"auto", "full", "packed"},
                            kDenses[] = {"auto", "words", "packed"},
-                           kDensePlaces[] = {"host", "device", "auto"};
+                           kDensePlaces[] = {"host", "device", "auto"}, kDeviceMaths[] = {"same", "fast"};
 
 // `names`: by value.
 template <class Value, std::size_t n>
@@ -75,15 +75,10 @@ DenseOn parse_dense_on(std::string_view text) {
 }
 
 DeviceMath parse_device_math(std::string_view text) {
-  if (text == "same") return DeviceMath::kSame;
-  if (text == "fast")
-    throw Error(ErrorKind::kUnsupported, "no device computes with other bits than the host yet")
-        .in(Setting::kDeviceMath)
-        .expected("same")
-        .found("fast, which this program does not have")
-        .fix("leave " + Setting::kDeviceMath + " out");
-  throw unknown_name(Setting::kDeviceMath, text, {"same", "fast"}, "unknown math of a device");
+  return value_of<DeviceMath>(Setting::kDeviceMath, kDeviceMaths, text);
 }
+
+std::string_view device_math_name(DeviceMath math) { return kDeviceMaths[static_cast<std::size_t>(math)]; }
 
 bool EngineOptions::has_device() const {
   return !device.empty() && device != device::kNoDevice && device != device::kAnyDevice;

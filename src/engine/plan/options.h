@@ -27,6 +27,7 @@
 #include "experts/schedule/expert_costs.h"
 #include "fetch/fetch_options.h"
 #include "kernels/context.h"
+#include "kernels/gpu/device_math.h"
 
 namespace sluice::experts {
 class RoutingScript;
@@ -66,10 +67,9 @@ DeviceKeep parse_device_keep(std::string_view text);
 DenseForm parse_dense(std::string_view text);
 DenseOn parse_dense_on(std::string_view text);
 
-// How a device computes. kSame: with the bits that the host has.
-enum class DeviceMath : std::uint8_t { kSame };
-// "same". Error(kUnsupported) for "fast", which is to come; (kUsage).
-DeviceMath parse_device_math(std::string_view text);
+using DeviceMath = kernels::DeviceMath;
+DeviceMath parse_device_math(std::string_view text);  // "same" "fast"; Error(kUsage)
+std::string_view device_math_name(DeviceMath math);
 
 // What a user asks for, by flags or by a request; blank where the user says nothing. Policies are rows of the
 // registry as soon as they are named here. engine_plan.h makes a plan of it.
@@ -111,6 +111,7 @@ struct EngineOptions {
   bool device_is_found = false;  // nobody has named it: the host computes alone where the device does not fit
   std::string device_lack;       // why "auto" became "none"; else empty
   std::optional<DeviceMath> device_math;  // empty: kSame
+  bool allow_timed_bits = false;          // kFast beside a placement by measured times
   experts::Named<experts::CachePolicy> device_cache;
   experts::WorkloadSetting device_cache_rules;
   std::optional<double> link_bytes_per_s;  // its link is no faster, each way; empty: no limit

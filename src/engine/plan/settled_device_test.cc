@@ -211,17 +211,39 @@ TEST(SettledDevice, TheLinkOfAGpuIsLimitedAsItIsAskedFor) {
   EXPECT_EQ(played(1e9).device->spec.link_limit(), .5e9);
 }
 
-TEST(SettledDevice, MathOfADeviceIsTheHosts) {
+TEST(SettledDevice, MathOfItsOwnNeedsAFixedPlacement) {
   EXPECT_EQ(parse_device_math("same"), DeviceMath::kSame);
-  try {
-    parse_device_math("fast");
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kUnsupported);
-    EXPECT_NE(std::string(error.what()).find("--device-math"), std::string::npos);
-    EXPECT_NE(std::string(error.what()).find("expected same, found fast"), std::string::npos) << error.what();
-  }
+  EXPECT_EQ(parse_device_math("fast"), DeviceMath::kFast);
   EXPECT_THROW(parse_device_math("quick"), Error);
+  const auto fast = [](const std::string& device, std::string_view placement) {
+    EngineOptions options;
+    options.math = Math::kF32;
+    options.device = device;
+    options.device_math = DeviceMath::kFast;
+    if (!placement.empty()) options.placement = placement;
+    return options;
+  };
+  EXPECT_NE(
+      refused(fast("emulated", "device"), kModel).find("an emulated device computes with the functions"),
+      std::string::npos);
+  for (const experts::PlacementPolicy& placement : experts::placement_policies()) {
+    const EngineOptions options = fast("cuda:0", placement.name);
+    const bool is_fixed =
+        placement.name == "cpu" || placement.name == "device" || placement.name == "layer-split";
+    EXPECT_EQ(placement.timed, !is_fixed) << placement.name;
+    if (is_fixed) {
+      EXPECT_EQ(resolve(options, kModel).device->math, DeviceMath::kFast) << placement.name;
+      continue;
+    }
+    EXPECT_NE(refused(options, kModel).find("measured times say"), std::string::npos) << placement.name;
+    EngineOptions allowed = options;
+    allowed.allow_timed_bits = true;
+    EXPECT_EQ(resolve(allowed, kModel).device->math, DeviceMath::kFast);
+  }
+  EXPECT_NE(refused(fast("cuda:0", ""), kModel).find("measured times say"), std::string::npos);
+  EngineOptions prompts = fast("cuda:0", "device");
+  prompts.placement_prefill = "greedy";
+  EXPECT_NE(refused(prompts, kModel).find("the placement greedy"), std::string::npos);
   EngineOptions alone;
   alone.device_math = DeviceMath::kSame;
   EXPECT_NE(refused(alone, kModel).find("--device-math: there is no device"), std::string::npos);

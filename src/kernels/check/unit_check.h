@@ -9,6 +9,7 @@
 #include "base/dtype.h"
 #include "codec/matrix_format.h"
 #include "device/device.h"
+#include "kernels/gpu/device_math.h"
 #include "kernels/ops/gating.h"
 #include "kernels/ops/unit_kernels.h"
 
@@ -21,6 +22,7 @@ struct UnitWork {
   std::vector<const codec::MatrixFormat*> dense = {};    // formats of its matrices
   std::vector<DType> caches = {};                        // of keys and values
   Gating gating = {};
+  DeviceMath math = DeviceMath::kSame;  // kFast: products with BF16 words need only be near
 };
 
 // An operation that a unit must not be given.

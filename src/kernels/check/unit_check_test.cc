@@ -53,6 +53,18 @@ TEST(UnitCheck, KernelsOfAGpuAreGood) {
   }
 }
 
+TEST(UnitCheck, FastProductsNeedOnlyBeNear) {
+  UnitWork work = all_work();
+  EXPECT_FALSE(check_with(make_lockstep_kernels(DeviceMath::kFast), work).good());
+  work.math = DeviceMath::kFast;
+  for (const UnitFault& fault : check_with(make_lockstep_kernels(DeviceMath::kFast), work).faults)
+    ADD_FAILURE() << fault.operation << ": " << fault.found;
+  // A wrong bit is the sign of the first number.
+  const UnitCheck check = check_with(
+      std::make_unique<WrongKernels>(make_lockstep_kernels(DeviceMath::kFast), Operation::kMlp), work);
+  ASSERT_FALSE(check.good());
+}
+
 TEST(UnitCheck, FindsAWrongBitOfEachOperation) {
   UnitWork work = all_work();
   work.experts = work.dense = {&codec::kFormatBf16};

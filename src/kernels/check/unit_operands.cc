@@ -82,16 +82,39 @@ CacheRows UnitOperands::cache(DType dtype, std::size_t rows, std::size_t heads, 
 
 bool UnitOperands::same(std::span<const std::byte> found) {
   const std::span<const std::byte> own = bytes();
-  SLUICE_CHECK(found.size() == own.size(), std::to_string(found.size()));
-  std::size_t begin = 0;
-  const auto same_until = [&](std::size_t end) {
+  return each_kept(found, [&](std::size_t begin, std::size_t end) {
     return std::memcmp(own.data() + begin, found.data() + begin, end - begin) == 0;
-  };
+  });
+}
+
+bool UnitOperands::near(std::span<const std::byte> found) {
+  constexpr double kMost = 1e-3;  // of the squares of what differs: 3 %
+  const std::span<const std::byte> own = bytes();
+  double error = 0, size = 0;
+  each_kept(found, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t at = round_up(begin, sizeof(float)); at + sizeof(float) <= end; at += sizeof(float)) {
+      float here = 0, there = 0;
+      std::memcpy(&here, own.data() + at, sizeof(here));
+      std::memcpy(&there, found.data() + at, sizeof(there));
+      if (std::memcmp(&here, &there, sizeof(here)) == 0) continue;
+      error += (double{there} - here) * (double{there} - here);
+      size += double{here} * here;
+    }
+    return true;
+  });
+  return error <= kMost * size;  // not if one is no number
+}
+
+// Calls check(begin, end) for what is no room, until one says no; returns whether none did.
+bool UnitOperands::each_kept(std::span<const std::byte> found,
+                             FunctionRef<bool(std::size_t, std::size_t)> check) {
+  SLUICE_CHECK(found.size() == bytes().size(), std::to_string(found.size()));
+  std::size_t begin = 0;
   for (const Range& room : rooms_) {
-    if (!same_until(room.begin)) return false;
+    if (!check(begin, room.begin)) return false;
     begin = room.end;
   }
-  return same_until(own.size());
+  return check(begin, found.size());
 }
 
 }  // namespace sluice::kernels

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "codec/matrix_format.h"
 #include "device/address.h"
 #include "kernels/ops/floats.h"
@@ -37,6 +38,8 @@ class UnitOperands {
   std::span<std::byte> bytes();
   // What is not room has the same bytes.
   bool same(std::span<const std::byte> found);
+  // As same(), but that numbers may be others, if these are as near as products of rounded numbers are.
+  bool near(std::span<const std::byte> found);
 
  private:
   struct Range {
@@ -46,6 +49,7 @@ class UnitOperands {
     std::byte bytes[64];
   };
 
+  bool each_kept(std::span<const std::byte> found, FunctionRef<bool(std::size_t, std::size_t)> check);
   device::Address put(std::span<const std::byte> bytes, std::size_t offset = 0);
   const codec::MatrixRef& packed(std::size_t rows, std::size_t columns, std::size_t offset);
 

@@ -176,6 +176,26 @@ class CudaWarp {
   static __device__ __forceinline__ Word permute(Word low, Word high, Word selector) {
     return __byte_perm(low, high, selector);
   }
+  // Both need the units of Ampere, or later: a GPU before it is given no kernel that asks for them.
+  static __device__ __forceinline__ Word bf16_pair(float even, float odd) {
+    Word pair = 0;
+#if __CUDA_ARCH__ >= 800
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(odd), "f"(even));
+#else
+    __trap();
+#endif
+    return pair;
+  }
+  static __device__ __forceinline__ void add_tile(float (&sums)[4], const Word (&a)[4], const Word (&b)[2]) {
+#if __CUDA_ARCH__ >= 800
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#else
+    __trap();
+#endif
+  }
   static __device__ __forceinline__ void sync() { __syncwarp(); }
 
  private:

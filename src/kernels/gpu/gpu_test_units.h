@@ -22,27 +22,31 @@ inline std::string unit_of_test(const ::testing::TestParamInfo<TestUnit>& info) 
   return unit_name(info.param);
 }
 
-// One for all tests of a process; null: there is no device.
+// One of each kind for all tests of a process; null: there is no device.
 struct TestBed {
+  explicit TestBed(DeviceMath math) : bed(CudaBed::make(Bytes{1} << 30, why, math)) {}
   std::string why;
-  std::unique_ptr<CudaBed> bed = CudaBed::make(Bytes{1} << 30, why);
+  std::unique_ptr<CudaBed> bed;
 };
-inline CudaBed* test_bed(std::string* why = nullptr) {
-  static const TestBed bed;
+inline CudaBed* test_bed(std::string* why = nullptr, DeviceMath math = DeviceMath::kSame) {
+  static const TestBed same(DeviceMath::kSame), fast(DeviceMath::kFast);
+  const TestBed& bed = math == DeviceMath::kSame ? same : fast;
   if (why != nullptr) *why = bed.why;
   return bed.bed.get();
 }
 
 // Runs an operation, or a list of MLPs, whose operands are here. Throws what the kernels report.
 template <class Op>
-void run_on(TestUnit unit, const Op& op) {
+void run_on(TestUnit unit, const Op& op, DeviceMath math = DeviceMath::kSame) {
   if (unit == TestUnit::kCuda) {
-    test_bed()->run([&](UnitKernels& kernels, const device::Access& access) { kernels.run(access, op); });
+    test_bed(nullptr, math)->run([&](UnitKernels& kernels, const device::Access& access) {
+      kernels.run(access, op);
+    });
     return;
   }
   OpenGate gate;
   const device::Access access(gate);
-  LockstepLauncher launcher;
+  LockstepLauncher launcher(math);
   run(launcher, access, op);
   launcher.finish(access);
 }

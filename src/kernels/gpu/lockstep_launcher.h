@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "device/access.h"
+#include "kernels/gpu/device_math.h"
 #include "kernels/gpu/lockstep_warp-inl.h"
 
 namespace sluice::kernels::gpu {
@@ -13,6 +14,9 @@ namespace sluice::kernels::gpu {
 // A Launcher: where kernels of gpu_kernels-inl.h run. Thread-compatible.
 class LockstepLauncher {
  public:
+  explicit LockstepLauncher(DeviceMath math = DeviceMath::kSame) : math_(math) {}
+
+  DeviceMath math() const { return math_; }  // of products
   // `warps` warps of the kernel K, behind all that was launched before.
   template <class K>
   void launch(const device::Access&, std::uint64_t warps, const typename K::Args& args) {
@@ -35,6 +39,7 @@ class LockstepLauncher {
     std::byte bytes[16];
   };
 
+  DeviceMath math_;
   std::vector<Line> shared_;
   std::uint32_t fault_ = 0;
 };

@@ -251,6 +251,30 @@ class LockstepWarp {
       return result;
     });
   }
+  static Word bf16_pair(const Float& even, const Float& odd) {
+    return Word::make([&](int l) {
+      return std::uint32_t{float_to_bf16(even.of[l])} | std::uint32_t{float_to_bf16(odd.of[l])} << 16;
+    });
+  }
+  // Sums of a GPU's unit have an order that is not told: these are exact but for one rounding.
+  static void add_tile(Float (&sums)[4], const Word (&a)[4], const Word (&b)[2]) {
+    const auto number = [](const Word& words, int lane, int column) {
+      const std::uint32_t pair = words.of[lane];
+      return double{std::bit_cast<float>(column % 2 == 0 ? pair << 16 : pair & 0xffff0000u)};
+    };
+    for (int lane = 0; lane < 32; ++lane) {
+      for (int i = 0; i < 4; ++i) {
+        const int row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2;
+        double sum = sums[i].of[lane];
+        for (int k = 0; k < 16; ++k) {
+          const int thread = k % 8 / 2;
+          sum += number(a[k / 8 * 2 + row / 8], row % 8 * 4 + thread, k) *
+                 number(b[k / 8], column * 4 + thread, k);
+        }
+        sums[i].of[lane] = static_cast<float>(sum);
+      }
+    }
+  }
   static void sync() {}
 
  private:

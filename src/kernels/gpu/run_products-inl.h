@@ -173,7 +173,7 @@ void run(Launcher& launcher, const device::Access& access, const op::Arrange& op
 
 template <class Launcher>
 void run(Launcher& launcher, const device::Access& access, const op::Matmul& op) {
-  ProductLaunches launches(launcher, access);
+  ProductLaunches launches(launcher, access, op.exact);
   ProductOperands operands(launcher, access);
   launches.add(*op.weight->format, operands.plain(*op.weight, op.bias, op.x, op.tokens, op.y, op.y_stride));
   launches.run(operands.chunks());

@@ -9,8 +9,9 @@ namespace sluice::engine {
 using kernels::FunctionKernels;
 
 std::unique_ptr<kernels::UnitKernels> make_unit_kernels(const device::DeviceSpec& spec,
-                                                        device::Device& device, const UnitParts& parts) {
-  if (!spec.is_played()) return kernels::make_gpu_kernels(device);
+                                                        device::Device& device, const UnitParts& parts,
+                                                        kernels::DeviceMath math) {
+  if (!spec.is_played()) return kernels::make_gpu_kernels(device, math);
   return std::make_unique<FunctionKernels>(device.memory(), device.pool(), parts.kernels, parts.scratch);
 }
 

@@ -10,6 +10,7 @@
 #include "base/function_ref.h"
 #include "device/access.h"
 #include "device/address.h"
+#include "kernels/gpu/device_math.h"
 #include "kernels/ops/unit_kernels.h"
 
 namespace sluice::kernels::gpu {
@@ -21,7 +22,7 @@ class CudaBed {
 
   // A device with `memory` bytes for operands. Null where there is none, or none in this build: `why` says
   // so. Error(kIo).
-  static std::unique_ptr<CudaBed> make(Bytes memory, std::string& why);
+  static std::unique_ptr<CudaBed> make(Bytes memory, std::string& why, DeviceMath math = DeviceMath::kSame);
   virtual ~CudaBed() = default;
 
   virtual std::string name() const = 0;  // and its memory, multiprocessors, cache

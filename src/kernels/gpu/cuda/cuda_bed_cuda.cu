@@ -78,11 +78,11 @@ __global__ void read_all(const uint4* p, std::size_t count, unsigned* out) {
 
 class Bed final : public CudaBed, private device::Gate {
  public:
-  Bed(Bytes bytes, const cudaDeviceProp& properties)
+  Bed(Bytes bytes, const cudaDeviceProp& properties, DeviceMath math)
       : properties_(properties),
         accountant_(bytes + kGpuListBytes),
         memory_(accountant_, bytes + kGpuListBytes),
-        kernels_(make_gpu_kernels(memory_)),
+        kernels_(make_gpu_kernels(memory_, math)),
         kept_(memory_.used()) {
     check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
     void* fault = nullptr;
@@ -232,7 +232,7 @@ class Bed final : public CudaBed, private device::Gate {
 
 }  // namespace
 
-std::unique_ptr<CudaBed> CudaBed::make(Bytes memory, std::string& why) {
+std::unique_ptr<CudaBed> CudaBed::make(Bytes memory, std::string& why, DeviceMath math) {
   int count = 0;
   const cudaError_t result = cudaGetDeviceCount(&count);
   if (result != cudaSuccess || count == 0) {
@@ -242,7 +242,7 @@ std::unique_ptr<CudaBed> CudaBed::make(Bytes memory, std::string& why) {
   }
   cudaDeviceProp properties{};
   check_cuda(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties");
-  return std::make_unique<Bed>(memory, properties);
+  return std::make_unique<Bed>(memory, properties, math);
 }
 
 }  // namespace sluice::kernels::gpu

@@ -14,6 +14,7 @@
 #include "device/memory.h"
 #include "kernels/gpu/cuda/cuda_lists.h"
 #include "kernels/gpu/cuda_warp-inl.h"
+#include "kernels/gpu/device_math.h"
 #include "kernels/gpu/warp.h"
 
 namespace sluice::kernels::gpu {
@@ -58,8 +59,9 @@ __global__ void __launch_bounds__(32 * block_warps_of<K>(), least_blocks<K>())
 // Thread-compatible. The memory must outlive it.
 class CudaLauncher {
  public:
-  // Error(kBudget), (kIo).
-  explicit CudaLauncher(device::Memory& memory);
+  // Error(kUnsupported) of kFast if the GPU has no units for it, (kBudget), (kIo).
+  CudaLauncher(device::Memory& memory, DeviceMath math);
+  DeviceMath math() const { return math_; }
 
   template <class K>
   void launch(const device::Access& access, std::uint64_t warps, const typename K::Args& args) {
@@ -84,6 +86,7 @@ class CudaLauncher {
   std::uint32_t block_warps(std::uint64_t warps, std::uint32_t most) const;
   static void check_launch(std::string_view function);
 
+  DeviceMath math_;
   std::uint32_t multiprocessors_ = 0;
   std::unique_ptr<CudaLists> lists_;
 };

@@ -3,15 +3,32 @@
 #include <algorithm>
 #include <string>
 
+#include "base/error.h"
+#include "base/setting.h"
 #include "kernels/gpu/cuda/cuda_check.h"
 
 namespace sluice::kernels::gpu {
 
-CudaLauncher::CudaLauncher(device::Memory& memory) : lists_(std::make_unique<CudaLists>(memory)) {
-  int current = 0, multiprocessors = 0;
+namespace {
+
+constexpr int kFirstWithUnits = 8;  // of BF16: Ampere
+
+}  // namespace
+
+CudaLauncher::CudaLauncher(device::Memory& memory, DeviceMath math)
+    : math_(math), lists_(std::make_unique<CudaLists>(memory)) {
+  int current = 0, multiprocessors = 0, major = 0;
   check_cuda(cudaGetDevice(&current), "cudaGetDevice");
   check_cuda(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, current),
              "cudaDeviceGetAttribute");
+  check_cuda(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, current),
+             "cudaDeviceGetAttribute");
+  if (math == DeviceMath::kFast && major < kFirstWithUnits)
+    throw Error(ErrorKind::kUnsupported, "this GPU has no units that multiply matrices of BF16")
+        .in(Setting::kDeviceMath)
+        .expected("same, or a GPU of compute capability 8.0 or later")
+        .found("fast, and compute capability " + std::to_string(major))
+        .fix("leave " + Setting::kDeviceMath + " out");
   multiprocessors_ = static_cast<std::uint32_t>(multiprocessors);
 }
 

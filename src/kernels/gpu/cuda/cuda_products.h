@@ -53,6 +53,8 @@ template <>
 void CudaProducts::run_anywhere<BlockFormat<Mxfp4PairRow, false>>(ProductItems& items);
 
 template <>
+void CudaProducts::run_fast(ProductItems& items);
+template <>
 void CudaProducts::run_packed(ProductItems& items);
 template <>
 void CudaProducts::run_packed_anywhere(ProductItems& items);

@@ -13,7 +13,9 @@
 #include "base/error.h"
 #include "codec/matrix_format.h"
 #include "device/access.h"
+#include "kernels/gpu/device_math.h"
 #include "kernels/gpu/products/block_rows-inl.h"
+#include "kernels/gpu/products/fast-inl.h"
 #include "kernels/gpu/products/packed-inl.h"
 #include "kernels/gpu/products/product-inl.h"
 #include "kernels/gpu/products/word_rows-inl.h"
@@ -23,6 +25,7 @@ namespace sluice::kernels::gpu {
 // What kernels tell apart.
 enum class ProductKind {
   kBf16,
+  kFastBf16,
   kF16,
   kF32,
   kAnyWords,
@@ -68,11 +71,15 @@ inline constexpr std::uint64_t kEnoughWarps = 1056;
 template <class Launcher>
 class ProductLaunches {
  public:
-  ProductLaunches(Launcher& launcher, const device::Access& access) : launcher_(launcher), access_(access) {}
+  // `exact`: with the host's bits, whatever the math of the launcher.
+  ProductLaunches(Launcher& launcher, const device::Access& access, bool exact = false)
+      : launcher_(launcher), access_(access), fast_(!exact && launcher.math() == DeviceMath::kFast) {}
 
   // `format`: of its sides.
   void add(const codec::MatrixFormat& format, const ProductItem& item) {
-    if (item.tokens != 0 && item.rows != 0) items_.push_back({product_kind(format, item), item});
+    if (item.tokens == 0 || item.rows == 0) return;
+    const ProductKind kind = product_kind(format, item);
+    items_.push_back({fast_ && kind == ProductKind::kBf16 ? ProductKind::kFastBf16 : kind, item});
   }
 
   // Launches what was added. `chunks`: the tables of packed matrices.
@@ -100,6 +107,7 @@ class ProductLaunches {
   void run_anywhere(ProductItems& items) {
     cut_up_anywhere<Format>(items);
   }
+  void run_fast(ProductItems& items) { cut_up_fast(items); }
   void run_packed(ProductItems& items) { cut_up_packed(items); }
   void run_packed_anywhere(ProductItems& items) { cut_up_packed_anywhere(items); }
 
@@ -133,6 +141,15 @@ class ProductLaunches {
   void cut_up_anywhere(ProductItems& items) {
     if (Load(items).tokens == 1) return launch<Format, 1, 2, 1>(items);
     launch<Format, 1, 2, 4>(items);
+  }
+  void cut_up_fast(ProductItems& items) {
+    const Load load(items);
+    const std::uint64_t token_tiles = ceil_div(load.tokens, 32);
+    if (load.tokens <= 8) return load.enough(32) ? launch_fast<2, 1>(items) : launch_fast<1, 1>(items);
+    if (load.tokens <= 16) return load.enough(32) ? launch_fast<2, 2>(items) : launch_fast<1, 2>(items);
+    if (load.enough(64, token_tiles)) return launch_fast<4, 4>(items);
+    if (load.enough(32, token_tiles)) return launch_fast<2, 4>(items);
+    launch_fast<1, 4>(items);
   }
   void cut_up_packed(ProductItems& items) {
     const std::uint32_t tokens = Load(items).tokens;
@@ -174,6 +191,8 @@ class ProductLaunches {
     switch (kind) {
       case ProductKind::kBf16:
         return run_rows<WordFormat<DType::kBF16>>(items);
+      case ProductKind::kFastBf16:
+        return run_fast(items);
       case ProductKind::kF16:
         return run_rows<WordFormat<DType::kF16>>(items);
       case ProductKind::kF32:
@@ -213,6 +232,11 @@ class ProductLaunches {
     launch<Kernel>(items, Kernel::tiles_of);
   }
 
+  template <int R, int T>
+  void launch_fast(ProductItems& items) {
+    launch<FastKernel<R, T>>(items, FastKernel<R, T>::tiles);
+  }
+
   template <class Kernel, class Tiles>
   void launch(ProductItems& items, const Tiles& tiles) {
     std::uint64_t all = 0;
@@ -226,6 +250,7 @@ class ProductLaunches {
 
   Launcher& launcher_;
   const device::Access& access_;
+  const bool fast_;
   std::vector<Added> items_;
 };
 
