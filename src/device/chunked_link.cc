@@ -262,7 +262,7 @@ void MemoryMover::start(const LinkChunk& chunk) {
 Bytes chunk_of(double bytes_per_s) {
   constexpr Bytes kLeast = 16 * kKiB;
   constexpr double kSeconds = 1e-3;  // the pacer's waits are of 0.3 ms or more
-  return static_cast<Bytes>(std::clamp(bytes_per_s * kSeconds, double{kLeast}, double{Link::kMostChunk}));
+  return static_cast<Bytes>(std::clamp(bytes_per_s * kSeconds, double{kLeast}, double{kMiB}));
 }
 
 ChunkedLink::ChunkedLink(LinkOptions options, std::unique_ptr<Mover> mover, Health& health, Clock& clock)

@@ -31,7 +31,7 @@ struct LinkOptions {
   std::optional<double> bytes_per_s;  // each way; none: as fast as it goes
   double latency_s = 0;               // of each copy, before its first byte
   bool full_duplex = true;            // one lane a direction, else one for both
-  Bytes chunk = Link::kMostChunk;
+  Bytes chunk = kMiB;                 // at most Link::kMostChunk
   // Asked before each chunk: the number of the copy, in the order of calls from 0, and what has been moved.
   // Called on the link's threads. Empty: no faults.
   std::function<Fault(std::uint64_t copy, Bytes moved)> fault = {};

@@ -80,7 +80,7 @@ struct LinkCounters {
 class Link {
  public:
   // The most bytes of one chunk.
-  static constexpr Bytes kMostChunk = kMiB;
+  static constexpr Bytes kMostChunk = 4 * kMiB;
 
   virtual ~Link() = default;  // copies that are not complete carry Error(kInterrupted)
   // Both sides must live until the ticket's event is done, and be left alone until then.

@@ -27,7 +27,7 @@ class LinkTest : public testing::EachDevice {
 };
 
 TEST_P(LinkTest, CopiesThereAndBack) {
-  for (const Bytes bytes : {Bytes{1}, Bytes{1000}, Link::kMostChunk, 2 * Link::kMostChunk + 5}) {
+  for (const Bytes bytes : {Bytes{1}, Bytes{1000}, kMiB, 2 * kMiB + 5}) {
     const Block block = device_->memory().allocate(Account::kExperts, bytes + 7);
     const std::vector<std::byte> sent = pattern(bytes, 3);
     link().copy(sent, block.address() + 7, Traffic::kDemand).event().wait();
@@ -37,7 +37,7 @@ TEST_P(LinkTest, CopiesThereAndBack) {
   }
   const LinkCounters counters = link().counters();
   EXPECT_EQ(counters[Traffic::kDemand].copies, 4u);
-  EXPECT_EQ(counters[Traffic::kDemand].bytes, 1 + 1000 + 3 * Link::kMostChunk + 5);
+  EXPECT_EQ(counters[Traffic::kDemand].bytes, 1 + 1000 + 3 * kMiB + 5);
   EXPECT_EQ(counters[Traffic::kResult].bytes, counters[Traffic::kDemand].bytes);
   EXPECT_EQ(counters.to_device.pieces, 1u + 1 + 1 + 3);
   EXPECT_EQ(counters[Traffic::kPrefetch].copies, 0u);
@@ -131,7 +131,7 @@ INSTANTIATE_TEST_SUITE_P(All, LinkTest, ::testing::ValuesIn(testing::devices()),
 // A link whose chunks are seen, and of which one copy can be made to stop or fail.
 class WatchedLink : public ::testing::Test {
  protected:
-  static constexpr Bytes kChunk = Link::kMostChunk, kCopy = 3 * kChunk;
+  static constexpr Bytes kChunk = kMiB, kCopy = 3 * kChunk;
 
   void open(bool full_duplex = true) {
     EmulatedOptions options = testing::unpaced(24 * kMiB);

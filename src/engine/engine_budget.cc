@@ -77,9 +77,9 @@ Bytes kv_need(const EnginePlan& plan, const model::ModelConfig& config) {
          plan.sequences * EncoderMemory::bytes(config, plan.cache_dtype, plan.encoder_positions);
 }
 
-// Tokens of the longest prompts that one step can have.
+// Tokens of the longest prompts that one step can have: those of all sequences.
 std::size_t longest_step(const EnginePlan& plan) {
-  const std::size_t tokens = plan.kv_tokens ? kv_rows(plan) : plan.positions;
+  const std::size_t tokens = plan.kv_tokens ? kv_rows(plan) : plan.positions * plan.sequences;
   return std::max(plan.sequences, std::min(plan.chunk, std::max(tokens, plan.encoder_positions)));
 }
 

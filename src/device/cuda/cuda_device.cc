@@ -41,7 +41,7 @@ class HostLocks final : public PageLock {
 LinkOptions link_options(CudaOptions& options) {
   LinkOptions link;
   link.bytes_per_s = options.link_bytes_per_s;
-  if (link.bytes_per_s) link.chunk = chunk_of(*link.bytes_per_s);
+  link.chunk = link.bytes_per_s ? chunk_of(*link.bytes_per_s) : CudaMover::kChunk;
   link.fault = std::move(options.fault);
   return link;
 }

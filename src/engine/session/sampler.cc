@@ -24,6 +24,9 @@ void require(bool legal, Setting setting, const char* expected, double found) {
 }
 
 void check_are_numbers(std::span<const float> logits) {
+  std::uint32_t others = 0;  // counted without a way out, so that a compiler takes several logits at a time
+  for (const float logit : logits) others += logit != logit ? 1 : 0;
+  if (others == 0) return;
   for (std::size_t i = 0; i < logits.size(); ++i)
     if (std::isnan(logits[i]))
       throw Error(ErrorKind::kInvalid, fmt::format("the logit of token {} is not a number", i))

@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <limits>
+
 #include "base/error.h"
 #include "base/machine/thread_pool.h"
 #include "kernels/elementwise/elementwise_impl.h"
@@ -90,15 +94,21 @@ void softmax_rows(const Context& ctx, float* x, std::size_t rows, std::size_t co
   });
 }
 
+// The largest of blocks first, so that a compiler takes several numbers at a time; then where it is.
 std::size_t argmax(const float* x, std::size_t n) {
   SLUICE_CHECK(n >= 1);
-  std::size_t best = 0;
-  while (best < n && x[best] != x[best]) ++best;
-  if (best == n) return 0;
-  for (std::size_t i = best + 1; i < n; ++i) {
-    if (x[i] > x[best]) best = i;
-  }
-  return best;
+  constexpr std::size_t kLanes = 32;
+  const auto larger = [](float a, float b) { return a > b ? a : b; };  // b where a is NaN
+  std::array<float, kLanes> lanes;
+  lanes.fill(-std::numeric_limits<float>::infinity());
+  std::size_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    for (std::size_t lane = 0; lane < kLanes; ++lane) lanes[lane] = larger(x[i + lane], lanes[lane]);
+  float best = -std::numeric_limits<float>::infinity();
+  for (; i < n; ++i) best = larger(x[i], best);
+  for (const float lane : lanes) best = larger(lane, best);
+  const float* const found = std::find(x, x + n, best);
+  return found == x + n ? 0 : static_cast<std::size_t>(found - x);
 }
 
 }  // namespace sluice::kernels

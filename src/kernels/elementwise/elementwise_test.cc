@@ -321,6 +321,21 @@ TEST(Argmax, TiesNanAndInfinity) {
   EXPECT_EQ(argmax_of({1.0f, kInf, kInf}), 1u);
 }
 
+TEST(Argmax, IsTheFirstOfTheLargest) {
+  std::mt19937_64 random = test_random(9);
+  for (int trial = 0; trial < 500; ++trial) {
+    std::vector<float> x(1 + random() % 200);
+    for (float& number : x) {
+      const std::uint64_t kind = random() % 8;
+      number = kind == 0 ? kNan : kind == 1 ? -kInf : static_cast<float>(random() % 9) - 4;
+    }
+    std::size_t expected = 0;
+    for (std::size_t i = 1; i < x.size(); ++i)
+      if (x[i] > x[expected] || (std::isnan(x[expected]) && !std::isnan(x[i]))) expected = i;
+    EXPECT_EQ(argmax(x.data(), x.size()), expected) << x.size() << " numbers";
+  }
+}
+
 TEST(Elementwise, ReadsAndWritesNothingOutside) {
   for (std::size_t n = 1; n <= 50; ++n) {
     const std::vector<float> numbers(n, 0.5f);
