@@ -1,6 +1,7 @@
 // Measures products of a CUDA device in the host's order of sums beside the rate at which it reads its
 // memory; checks the bits of each. --only FORMAT, --tokens 1,8, --part products|mlps and --most-rows N
-// measure less.
+// measure less. --room MIB: what the kernels have for words of packed matrices; else 12, gate and up of one
+// of the experts; 0: none.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -187,7 +188,7 @@ class Bench {
                "tokens", "us", "GB/s", "of read", "GFLOP/s");
     for (const MatrixFormat* const format : kFormats) {
       for (const std::size_t experts : {4, 8})
-        for (const std::size_t tokens : {1, 8, 64})
+        for (const std::size_t tokens : {1, 8, 16, 32, 64, 256})
           if (wanted_.has(*format) && wanted_.has(tokens)) mlp(*format, experts, tokens);
       bed_.clear();
     }
@@ -229,7 +230,7 @@ class Bench {
     std::vector<MatrixRef> copies;
     for (std::size_t i = 0; i < copies_of(bytes); ++i) copies.push_back(matrix.put(bed_));
     const std::size_t floats = kernels::activation_floats(matrix.ref());
-    for (const std::size_t tokens : {1, 8, 64, 512}) {
+    for (const std::size_t tokens : {1, 8, 16, 64, 512}) {
       if (!wanted_.has(tokens)) continue;
       if (rows > 100'000 && tokens > 8) continue;  // no prompt has so many rows of logits
       const std::vector<float> x = normal_floats(random_, tokens * columns);
@@ -308,7 +309,7 @@ class Bench {
 }  // namespace
 
 int main(int argc, char** argv) try {
-  bench::check_options(argc, argv, {"json", "only", "tokens", "part", "most-rows"});
+  bench::check_options(argc, argv, {"json", "only", "tokens", "part", "most-rows", "room"});
   const auto value = [&](std::string_view name) -> std::string {
     for (int i = 1; i + 1 < argc; i += 2)
       if (std::string_view(argv[i]).substr(2) == name) return argv[i + 1];
@@ -317,9 +318,10 @@ int main(int argc, char** argv) try {
   const std::string most_rows = value("most-rows");
   const Wanted wanted{value("only"), value("tokens"), value("part"),
                       most_rows.empty() ? 0 : std::stoul(most_rows)};
+  const Bytes room = bench::whole_option(argc, argv, "room", 12, 0) * kMiB;
   bench::Report report("gpu", argc, argv);
   std::string why;
-  const std::unique_ptr<CudaBed> bed = CudaBed::make(Bytes{8} << 30, why);
+  const std::unique_ptr<CudaBed> bed = CudaBed::make(Bytes{8} << 30, room, why);
   if (bed == nullptr) {
     fmt::print("no CUDA device, nothing was measured: {}\n", why);
     report.write();

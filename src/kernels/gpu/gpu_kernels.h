@@ -1,6 +1,7 @@
 // What a GPU computes with, and its stand-in on this CPU.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 
 #include "base/bytes.h"
@@ -13,15 +14,24 @@ namespace sluice::kernels {
 // Bytes of the device's memory, and of the host's page-locked one, through which lists of operations go.
 inline constexpr Bytes kGpuListBytes = 4 * kMiB;
 
-// The kernels of a CUDA device; it must outlive them. Its memory holds kGpuListBytes. Error(kUnsupported)
-// in a build without CUDA, Error(kBudget), (kIo).
-std::unique_ptr<UnitKernels> make_gpu_kernels(device::Device& device);
+// Products of packed matrices with so many tokens make BF16 words of them first, where kernels have room for
+// these: with fewer, each tile of tokens decodes the matrix again.
+inline constexpr std::size_t kRecoverTokens = 16;
+// What these words take of the room, each matrix by itself.
+constexpr Bytes recovered_bytes(std::size_t rows, std::size_t columns) {
+  return round_up(2 * Bytes{rows} * columns, 256);
+}
+
+// The kernels of a CUDA device; it must outlive them. Its memory holds kGpuListBytes, and `room` bytes in
+// another block, for the words of packed matrices that are multiplied at a time; 0: they stay packed.
+// Error(kUnsupported) in a build without CUDA, Error(kBudget), (kIo).
+std::unique_ptr<UnitKernels> make_gpu_kernels(device::Device& device, Bytes room);
 
 // The same with its memory alone, which must outlive them; of the device that is current on this thread.
-std::unique_ptr<UnitKernels> make_gpu_kernels(device::Memory& memory);
+std::unique_ptr<UnitKernels> make_gpu_kernels(device::Memory& memory, Bytes room);
 
 // The same kernels, run on this CPU in lockstep, for a device whose operations are functions of this program:
 // for tests.
-std::unique_ptr<UnitKernels> make_lockstep_kernels();
+std::unique_ptr<UnitKernels> make_lockstep_kernels(Bytes room = 0);
 
 }  // namespace sluice::kernels

@@ -4,8 +4,8 @@
 
 namespace sluice::kernels {
 
-std::unique_ptr<UnitKernels> make_lockstep_kernels() {
-  return std::make_unique<gpu::GpuKernels<gpu::LockstepLauncher>>(gpu::LockstepLauncher());
+std::unique_ptr<UnitKernels> make_lockstep_kernels(Bytes room) {
+  return std::make_unique<gpu::GpuKernels<gpu::LockstepLauncher>>(gpu::LockstepLauncher(room));
 }
 
 }  // namespace sluice::kernels

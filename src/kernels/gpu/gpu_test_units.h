@@ -24,25 +24,34 @@ inline std::string unit_of_test(const ::testing::TestParamInfo<TestUnit>& info) 
 
 // One for all tests of a process; null: there is no device.
 struct TestBed {
+  explicit TestBed(Bytes kernel_room) : bed(CudaBed::make(Bytes{1} << 30, kernel_room, why)) {}
   std::string why;
-  std::unique_ptr<CudaBed> bed = CudaBed::make(Bytes{1} << 30, why);
+  std::unique_ptr<CudaBed> bed;
 };
 inline CudaBed* test_bed(std::string* why = nullptr) {
-  static const TestBed bed;
+  static const TestBed bed(0);
   if (why != nullptr) *why = bed.why;
   return bed.bed.get();
 }
+// Whose kernels have kTestRoom for words of packed matrices.
+inline constexpr Bytes kTestRoom = 200 * kKiB;
+inline CudaBed* test_bed_with_room() {
+  static const TestBed bed(kTestRoom);
+  return bed.bed.get();
+}
 
-// Runs an operation, or a list of MLPs, whose operands are here. Throws what the kernels report.
+// Runs an operation, or a list of MLPs, whose operands are here. Throws what the kernels report. `room`: the
+// kernels have kTestRoom.
 template <class Op>
-void run_on(TestUnit unit, const Op& op) {
+void run_on(TestUnit unit, const Op& op, bool room = false) {
   if (unit == TestUnit::kCuda) {
-    test_bed()->run([&](UnitKernels& kernels, const device::Access& access) { kernels.run(access, op); });
+    CudaBed& bed = room ? *test_bed_with_room() : *test_bed();
+    bed.run([&](UnitKernels& kernels, const device::Access& access) { kernels.run(access, op); });
     return;
   }
   OpenGate gate;
   const device::Access access(gate);
-  LockstepLauncher launcher;
+  LockstepLauncher launcher(room ? kTestRoom : 0);
   run(launcher, access, op);
   launcher.finish(access);
 }

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "base/bytes.h"
 #include "device/access.h"
 #include "kernels/gpu/lockstep_warp-inl.h"
 
@@ -13,6 +14,9 @@ namespace sluice::kernels::gpu {
 // A Launcher: where kernels of gpu_kernels-inl.h run. Thread-compatible.
 class LockstepLauncher {
  public:
+  // `room`: bytes of scratch memory for what is launched.
+  explicit LockstepLauncher(Bytes room = 0) : room_(room / sizeof(Line)) {}
+
   // `warps` warps of the kernel K, behind all that was launched before.
   template <class K>
   void launch(const device::Access&, std::uint64_t warps, const typename K::Args& args) {
@@ -25,17 +29,20 @@ class LockstepLauncher {
   const T* upload(const device::Access&, std::span<const T> list) {
     return list.data();
   }
+  // Memory at a multiple of 256 in which launches of an operation leave something for the next of them; other
+  // operations overwrite it. Empty: there is none.
+  std::span<std::byte> room(const device::Access&) { return std::as_writable_bytes(std::span(room_)); }
   // The word that a kernel makes 1 if its operands are impossible.
   std::uint32_t* fault(const device::Access&) { return &fault_; }
   // Throws what kernels have found, where that is known at once.
   void finish(const device::Access& access);
 
  private:
-  struct alignas(16) Line {
-    std::byte bytes[16];
+  struct alignas(256) Line {
+    std::byte bytes[256];
   };
 
-  std::vector<Line> shared_;
+  std::vector<Line> shared_, room_;
   std::uint32_t fault_ = 0;
 };
 

@@ -15,7 +15,7 @@ namespace sluice::engine {
 std::unique_ptr<kernels::UnitKernels> make_unit_kernels(const device::DeviceSpec& spec,
                                                         device::Device& device, const UnitParts& parts);
 
-// Bytes of the device's memory that they take, in one block.
+// Bytes of the device's memory that they take: one block, or of a GPU two, in whole alignments.
 Bytes unit_kernel_bytes(const device::DeviceSpec& spec, const UnitParts& parts);
 
 }  // namespace sluice::engine

@@ -2,7 +2,7 @@
 
 namespace sluice::kernels::gpu {
 
-std::unique_ptr<CudaBed> CudaBed::make(Bytes, std::string& why) {
+std::unique_ptr<CudaBed> CudaBed::make(Bytes, Bytes, std::string& why) {
   why = "this program was built without CUDA";
   return nullptr;
 }

@@ -10,6 +10,7 @@
 #include <span>
 #include <string_view>
 
+#include "base/bytes.h"
 #include "device/access.h"
 #include "device/memory.h"
 #include "kernels/gpu/cuda/cuda_lists.h"
@@ -58,8 +59,8 @@ __global__ void __launch_bounds__(32 * block_warps_of<K>(), least_blocks<K>())
 // Thread-compatible. The memory must outlive it.
 class CudaLauncher {
  public:
-  // Error(kBudget), (kIo).
-  explicit CudaLauncher(device::Memory& memory);
+  // Takes `room` bytes of the memory, beside lists. Error(kBudget), (kIo).
+  CudaLauncher(device::Memory& memory, Bytes room);
 
   template <class K>
   void launch(const device::Access& access, std::uint64_t warps, const typename K::Args& args) {
@@ -75,6 +76,7 @@ class CudaLauncher {
   const T* upload(const device::Access& access, std::span<const T> list) {
     return reinterpret_cast<const T*>(lists_->upload(access, std::as_bytes(list)));
   }
+  std::span<std::byte> room(const device::Access& access);
   std::uint32_t* fault(const device::Access& access) { return access.queue().fault; }
   // What kernels find comes out of the stream.
   void finish(const device::Access&) {}
@@ -86,6 +88,8 @@ class CudaLauncher {
 
   std::uint32_t multiprocessors_ = 0;
   std::unique_ptr<CudaLists> lists_;
+  device::Block room_;
+  cudaStream_t room_stream_ = nullptr;  // that has used it last
 };
 
 }  // namespace sluice::kernels::gpu
