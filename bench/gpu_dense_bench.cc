@@ -177,7 +177,7 @@ int main(int argc, char** argv) try {
   bench::check_options(argc, argv, {"json"});
   bench::Report report("gpu_dense", argc, argv);
   std::string why;
-  const std::unique_ptr<CudaBed> bed = CudaBed::make(Bytes{4} << 30, why);
+  const std::unique_ptr<CudaBed> bed = CudaBed::make(Bytes{4} << 30, {}, why);
   if (bed == nullptr) {
     fmt::print("no CUDA device, nothing was measured: {}\n", why);
     report.write();

@@ -16,6 +16,7 @@
 #include "engine/session/kv_pool.h"
 #include "fetch/device/device_store.h"
 #include "kernels/gpu/gpu_formats.h"
+#include "kernels/gpu/gpu_kernels.h"
 
 namespace sluice::engine {
 namespace {
@@ -75,6 +76,24 @@ DeviceNeeds device_needs(const BudgetParts& parts, const UnitParts& unit, DenseV
                                                                         parts.plan.encoder_positions));
   needs.activations += FirstFit::cost(workspace_bytes(unit.config, workspace_shape(there, unit.tokens)).unit);
   return needs;
+}
+
+Bytes recover_room(const BudgetParts& parts, UnitParts unit, DenseView view) {
+  const DeviceChoice& choice = parts.plan.device.value();
+  if (choice.spec.is_played() || unit.tokens < kernels::kRecoverTokens) return 0;
+  const model::ModelConfig& config = unit.config;
+  Bytes words =
+      unit.dense_there ? DenseWeights::recovered_bytes_at_once(parts.checkpoint, parts.model, view) : 0;
+  if (unit.store.facts().can_be_packed && choice.experts_lack.layers_there(config.sparse_layers()) > 0) {
+    const std::size_t width = config.moe.width, up_rows = width * config.activation.up_rows();
+    words = std::max({words, 2 * kernels::recovered_bytes(width, config.hidden),
+                      kernels::recovered_bytes(up_rows, config.hidden),
+                      kernels::recovered_bytes(config.hidden, width)});
+  }
+  unit.recover_room = 0;
+  const std::optional<Bytes> budget = budget_of(parts);
+  const Bytes least = least_of(choice, device_needs(parts, unit, view));
+  return budget && (*budget < least || words > (*budget - least) / 4) ? 0 : words;
 }
 
 DensePlace dense_place(const BudgetParts& parts, const UnitParts& unit, DenseView view) {

@@ -52,10 +52,12 @@ void step_down(const store::Checkpoint& checkpoint, const model::Model& model, E
 
 kernels::UnitCheck check_device(const device::DeviceSpec& spec, const device::DeviceMaker& devices,
                                 const KernelMaker& make_kernels, const kernels::UnitWork& work) {
+  constexpr Bytes kRoom = kMiB;  // for words of packed matrices
   const std::unique_ptr<device::Device> device =
-      devices.make(spec, {.memory = kernels::kGpuListBytes + kernels::kUnitCheckBytes});
+      devices.make(spec, {.memory = kernels::kGpuListBytes + kRoom + kernels::kUnitCheckBytes});
   const std::unique_ptr<kernels::UnitKernels> kernels =
-      make_kernels ? make_kernels(*device) : kernels::make_gpu_kernels(*device, work.math);
+      make_kernels ? make_kernels(*device)
+                   : kernels::make_gpu_kernels(*device, {.room = kRoom, .math = work.math});
   return kernels::check_unit(*device, *kernels, work);
 }
 

@@ -120,7 +120,8 @@ void Engine::Impl::check_residual() const {
 }
 
 void Engine::Impl::make_device() {
-  const UnitParts parts = unit_parts(budget_.dense.view, budget_.memory.chunk);
+  UnitParts parts = unit_parts(budget_.dense.view, budget_.memory.chunk);
+  parts.recover_room = recover_room(budget_parts(), parts, budget_.dense.view);
   device_ = std::make_unique<EngineDevice>(plan_, parts, device_facts_,
                                            device_needs(budget_parts(), parts, budget_.dense.view), hooks_,
                                            *accountant_);

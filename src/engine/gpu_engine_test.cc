@@ -95,7 +95,7 @@ class GpuEngineTest : public ::testing::TestWithParam<std::string> {
       return device::make_cuda_device(std::move(cuda));
     };
     hooks.kernels = [this](device::Device&) -> std::unique_ptr<kernels::UnitKernels> {
-      auto kernels = std::make_unique<InTurn>(kernels::make_lockstep_kernels());
+      auto kernels = std::make_unique<InTurn>(kernels::make_lockstep_kernels({.room = kMiB}));
       if (!wrong_) return kernels;
       return std::make_unique<kernels::WrongKernels>(std::move(kernels), *wrong_, nullptr, throws_);
     };

@@ -68,7 +68,7 @@ TEST_P(LockstepKernelsTest, LogitsAreThoseOfTheHost) {
     int made = 0;
     hooks.kernels = [&](device::Device&) {
       ++made;
-      return kernels::make_lockstep_kernels();
+      return kernels::make_lockstep_kernels({.room = kMiB});
     };
     Engine engine(*checkpoint_, model_, resolve(there, *checkpoint_, model_), one.sequences, hooks);
     const std::vector<float> expected = host(one.sequences, one.kv),

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 
+#include "base/bytes.h"
 #include "codec/slices/sliced_matrix.h"
 #include "kernels/context.h"
 #include "kernels/products/scratch.h"
@@ -26,6 +27,7 @@ struct UnitParts {
   kernels::ScratchShape scratch;
   bool dense_there = false;    // the unit computes the dense part, too
   bool expert_biases = false;  // experts have some
+  Bytes recover_room = 0;      // for words of packed matrices, with kernels of a GPU
 };
 
 }  // namespace sluice::engine

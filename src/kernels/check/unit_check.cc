@@ -134,7 +134,8 @@ void try_mlps(Trials& trials, const UnitFault& what, const MatrixFormat& format,
     std::size_t tokens, offset;
     bool biases;
   };
-  for (const Case& one : {Case{1, 0, false}, {2, 0, true}, {4, 0, false}, {7, 0, true}, {3, 4, false}})
+  for (const Case& one :
+       {Case{1, 0, false}, {2, 0, true}, {4, 0, false}, {7, 0, true}, {20, 0, false}, {3, 4, false}})
     trials.with(what, [&](UnitOperands& operands) {
       std::vector<op::Mlp> mlps;
       mlps.push_back(mlp_of(operands, format, gating, one.tokens, one.biases, one.offset));
@@ -151,7 +152,7 @@ void try_matmuls(Trials& trials, const MatrixFormat& format) {
   const auto arranged = [&](UnitOperands& operands, std::size_t tokens, std::size_t of) {
     return operands.numbers(tokens * input_form(*format.input).floats(of));
   };
-  for (const std::size_t tokens : {1, 2, 4, 7})
+  for (const std::size_t tokens : {1, 2, 4, 7, 20})
     trials.with(what, [&](UnitOperands& operands) {
       const MatrixRef& weight = operands.matrix(format, 13, columns);
       return op::Matmul{.x = arranged(operands, tokens, columns),

@@ -38,14 +38,15 @@ UnitCheck check_with(std::unique_ptr<UnitKernels> kernels, const UnitWork& work)
 
 UnitCheck check_wrong(Operation wrong, const UnitWork& work, const codec::MatrixFormat* format = nullptr,
                       bool throws = false) {
-  return check_with(std::make_unique<WrongKernels>(make_lockstep_kernels(), wrong, format, throws), work);
+  return check_with(
+      std::make_unique<WrongKernels>(make_lockstep_kernels({.room = kMiB}), wrong, format, throws), work);
 }
 
 TEST(UnitCheck, KernelsOfAGpuAreGood) {
   for (const GatingForm form :
        {GatingForm::kSilu, GatingForm::kRelu, GatingForm::kClamped, GatingForm::kClampedPairs}) {
     const auto start = std::chrono::steady_clock::now();
-    const UnitCheck check = check_with(make_lockstep_kernels(), all_work(form));
+    const UnitCheck check = check_with(make_lockstep_kernels({.room = kMiB}), all_work(form));
     const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
     std::cout << check.tried << " operations checked in " << took.count() << " ms\n";
     for (const UnitFault& fault : check.faults) ADD_FAILURE() << fault.operation << ": " << fault.found;
@@ -55,13 +56,16 @@ TEST(UnitCheck, KernelsOfAGpuAreGood) {
 
 TEST(UnitCheck, FastProductsNeedOnlyBeNear) {
   UnitWork work = all_work();
-  EXPECT_FALSE(check_with(make_lockstep_kernels(DeviceMath::kFast), work).good());
+  EXPECT_FALSE(check_with(make_lockstep_kernels({.room = kMiB, .math = DeviceMath::kFast}), work).good());
   work.math = DeviceMath::kFast;
-  for (const UnitFault& fault : check_with(make_lockstep_kernels(DeviceMath::kFast), work).faults)
+  for (const UnitFault& fault :
+       check_with(make_lockstep_kernels({.room = kMiB, .math = DeviceMath::kFast}), work).faults)
     ADD_FAILURE() << fault.operation << ": " << fault.found;
   // A wrong bit is the sign of the first number.
-  const UnitCheck check = check_with(
-      std::make_unique<WrongKernels>(make_lockstep_kernels(DeviceMath::kFast), Operation::kMlp), work);
+  const UnitCheck check =
+      check_with(std::make_unique<WrongKernels>(
+                     make_lockstep_kernels({.room = kMiB, .math = DeviceMath::kFast}), Operation::kMlp),
+                 work);
   ASSERT_FALSE(check.good());
 }
 

@@ -105,6 +105,19 @@ class CudaWarp {
     return {};
   }
   template <int N>
+  static __device__ __forceinline__ void store_words_if(Mask mask, std::byte* p, Word at,
+                                                        const Words<N>& words) {
+    if (!mask) return;
+    if constexpr (N == 1) {
+      *reinterpret_cast<Word*>(p + at) = words.of[0];
+    } else if constexpr (N == 2) {
+      *reinterpret_cast<uint2*>(p + at) = {words.of[0], words.of[1]};
+    } else {
+      static_assert(N == 4);
+      *reinterpret_cast<uint4*>(p + at) = {words.of[0], words.of[1], words.of[2], words.of[3]};
+    }
+  }
+  template <int N>
   static __device__ __forceinline__ Floats<N> load_floats(const float* p, Word at) {
     Floats<N> floats;
     if constexpr (N == 1) {

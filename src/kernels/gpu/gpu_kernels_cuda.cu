@@ -4,12 +4,12 @@
 
 namespace sluice::kernels {
 
-std::unique_ptr<UnitKernels> make_gpu_kernels(device::Device& device, DeviceMath math) {
-  return make_gpu_kernels(device.memory(), math);
+std::unique_ptr<UnitKernels> make_gpu_kernels(device::Device& device, const GpuKernelOptions& options) {
+  return make_gpu_kernels(device.memory(), options);
 }
 
-std::unique_ptr<UnitKernels> make_gpu_kernels(device::Memory& memory, DeviceMath math) {
-  return std::make_unique<gpu::GpuKernels<gpu::CudaLauncher>>(gpu::CudaLauncher(memory, math));
+std::unique_ptr<UnitKernels> make_gpu_kernels(device::Memory& memory, const GpuKernelOptions& options) {
+  return std::make_unique<gpu::GpuKernels<gpu::CudaLauncher>>(gpu::CudaLauncher(memory, options));
 }
 
 }  // namespace sluice::kernels

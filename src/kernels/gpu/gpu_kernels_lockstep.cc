@@ -4,8 +4,8 @@
 
 namespace sluice::kernels {
 
-std::unique_ptr<UnitKernels> make_lockstep_kernels(DeviceMath math) {
-  return std::make_unique<gpu::GpuKernels<gpu::LockstepLauncher>>(gpu::LockstepLauncher(math));
+std::unique_ptr<UnitKernels> make_lockstep_kernels(const GpuKernelOptions& options) {
+  return std::make_unique<gpu::GpuKernels<gpu::LockstepLauncher>>(gpu::LockstepLauncher(options));
 }
 
 }  // namespace sluice::kernels

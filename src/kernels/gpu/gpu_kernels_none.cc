@@ -3,11 +3,11 @@
 
 namespace sluice::kernels {
 
-std::unique_ptr<UnitKernels> make_gpu_kernels(device::Device& device, DeviceMath math) {
-  return make_gpu_kernels(device.memory(), math);
+std::unique_ptr<UnitKernels> make_gpu_kernels(device::Device& device, const GpuKernelOptions& options) {
+  return make_gpu_kernels(device.memory(), options);
 }
 
-std::unique_ptr<UnitKernels> make_gpu_kernels(device::Memory&, DeviceMath) {
+std::unique_ptr<UnitKernels> make_gpu_kernels(device::Memory&, const GpuKernelOptions&) {
   throw Error(ErrorKind::kUnsupported, "this program was built without CUDA")
       .fix("configure with -DSLUICE_CUDA=ON");
 }

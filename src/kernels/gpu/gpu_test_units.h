@@ -24,29 +24,33 @@ inline std::string unit_of_test(const ::testing::TestParamInfo<TestUnit>& info) 
 
 // One of each kind for all tests of a process; null: there is no device.
 struct TestBed {
-  explicit TestBed(DeviceMath math) : bed(CudaBed::make(Bytes{1} << 30, why, math)) {}
+  explicit TestBed(const GpuKernelOptions& kernels) : bed(CudaBed::make(Bytes{1} << 30, kernels, why)) {}
   std::string why;
   std::unique_ptr<CudaBed> bed;
 };
-inline CudaBed* test_bed(std::string* why = nullptr, DeviceMath math = DeviceMath::kSame) {
-  static const TestBed same(DeviceMath::kSame), fast(DeviceMath::kFast);
-  const TestBed& bed = math == DeviceMath::kSame ? same : fast;
+inline CudaBed* test_bed(std::string* why = nullptr) {
+  static const TestBed bed(GpuKernelOptions{});
   if (why != nullptr) *why = bed.why;
   return bed.bed.get();
 }
+inline constexpr GpuKernelOptions kWithRoom{.room = 200 * kKiB}, kFast{.math = DeviceMath::kFast};
+inline CudaBed* test_bed_with(const GpuKernelOptions& options) {
+  static const TestBed room(kWithRoom), fast(kFast);
+  return options.math == DeviceMath::kFast ? fast.bed.get() : options.room > 0 ? room.bed.get() : test_bed();
+}
 
 // Runs an operation, or a list of MLPs, whose operands are here. Throws what the kernels report.
+// `options`: none, or one of the above.
 template <class Op>
-void run_on(TestUnit unit, const Op& op, DeviceMath math = DeviceMath::kSame) {
+void run_on(TestUnit unit, const Op& op, const GpuKernelOptions& options = {}) {
   if (unit == TestUnit::kCuda) {
-    test_bed(nullptr, math)->run([&](UnitKernels& kernels, const device::Access& access) {
-      kernels.run(access, op);
-    });
+    CudaBed& bed = *test_bed_with(options);
+    bed.run([&](UnitKernels& kernels, const device::Access& access) { kernels.run(access, op); });
     return;
   }
   OpenGate gate;
   const device::Access access(gate);
-  LockstepLauncher launcher(math);
+  LockstepLauncher launcher(options);
   run(launcher, access, op);
   launcher.finish(access);
 }

@@ -5,8 +5,9 @@
 #include <span>
 #include <vector>
 
+#include "base/bytes.h"
 #include "device/access.h"
-#include "kernels/gpu/device_math.h"
+#include "kernels/gpu/gpu_kernel_options.h"
 #include "kernels/gpu/lockstep_warp-inl.h"
 
 namespace sluice::kernels::gpu {
@@ -14,7 +15,8 @@ namespace sluice::kernels::gpu {
 // A Launcher: where kernels of gpu_kernels-inl.h run. Thread-compatible.
 class LockstepLauncher {
  public:
-  explicit LockstepLauncher(DeviceMath math = DeviceMath::kSame) : math_(math) {}
+  explicit LockstepLauncher(const GpuKernelOptions& options = {})
+      : math_(options.math), room_(options.room / sizeof(Line)) {}
 
   DeviceMath math() const { return math_; }  // of products
   // `warps` warps of the kernel K, behind all that was launched before.
@@ -29,18 +31,21 @@ class LockstepLauncher {
   const T* upload(const device::Access&, std::span<const T> list) {
     return list.data();
   }
+  // Memory at a multiple of 256 in which launches of an operation leave something for the next of them; other
+  // operations overwrite it. Empty: there is none.
+  std::span<std::byte> room(const device::Access&) { return std::as_writable_bytes(std::span(room_)); }
   // The word that a kernel makes 1 if its operands are impossible.
   std::uint32_t* fault(const device::Access&) { return &fault_; }
   // Throws what kernels have found, where that is known at once.
   void finish(const device::Access& access);
 
  private:
-  struct alignas(16) Line {
-    std::byte bytes[16];
+  struct alignas(256) Line {
+    std::byte bytes[256];
   };
 
   DeviceMath math_;
-  std::vector<Line> shared_;
+  std::vector<Line> shared_, room_;
   std::uint32_t fault_ = 0;
 };
 

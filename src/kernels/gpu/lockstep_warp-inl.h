@@ -163,6 +163,14 @@ class LockstepWarp {
     return words;
   }
   template <int N>
+  static void store_words_if(const Mask& mask, std::byte* p, const Word& at, const Words<N>& words) {
+    for (int l = 0; l < 32; ++l) {
+      if (!mask.of[l]) continue;
+      check_aligned(p + at.of[l], sizeof(std::uint32_t) * N);
+      for (int i = 0; i < N; ++i) std::memcpy(p + at.of[l] + 4 * i, &words.of[i].of[l], 4);
+    }
+  }
+  template <int N>
   static Floats<N> load_floats(const float* p, const Word& at) {
     Floats<N> floats;
     for (int l = 0; l < 32; ++l) {

@@ -69,6 +69,16 @@ class ProductOperands {
     return item;
   }
 
+  // The planes of a packed matrix, without a product.
+  ProductItem planes(const codec::MatrixRef& matrix) {
+    ProductItem item{};
+    item.sides[0] = side(matrix, {});
+    look_at_alignment(item);
+    item.rows = small(matrix.shape.rows);
+    item.columns = small(matrix.shape.columns);
+    return item;
+  }
+
   // `inner` = what the gating makes of gate·x and up·x, arranged for `down`; gate and up have one format.
   ProductItem gated(const op::Mlp& mlp) {
     ProductItem item =

@@ -23,6 +23,7 @@
 //   load4(p, at)                  std::array-like Quad of 4 Words from p + at bytes, multiples of 16
 //   load_words<N>(p, at), load_words_if<N>(mask, p, at)       N = 1, 2, 4 … Words from p + at bytes, a
 //                                 multiple of as many bytes (16 at most); what is masked out is 0
+//   store_words_if<N>(mask, p, at, words)                     N = 1, 2, 4 Words to p + at bytes, as aligned
 //   load_floats<N>(p, at)         N = 1, 2, 4 Floats from p + at floats, as aligned; neither these nor the
 //                                 words before are written while the kernel runs
 //   place(p, at)                  a Place: p + at bytes; advance(place, bytes) moves it, alike in all lanes

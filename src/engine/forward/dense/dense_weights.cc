@@ -9,6 +9,7 @@
 #include "device/space.h"
 #include "engine/forward/dense/dense_tensors.h"
 #include "fetch/dense/dense_parts.h"
+#include "kernels/gpu/gpu_kernels.h"
 #include "kernels/ops/host_ops.h"
 
 namespace sluice::engine {
@@ -272,6 +273,19 @@ Bytes DenseWeights::device_bytes(const store::Checkpoint& checkpoint, const mode
   for (const DenseTensor& tensor : dense_tensors(checkpoint, model))
     if (!tensor.is_vector() && tensor.device_needs) bytes += tensor.device_bytes(view);
   return bytes;
+}
+
+Bytes DenseWeights::recovered_bytes_at_once(const store::Checkpoint& checkpoint, const model::Model& model,
+                                            DenseView view) {
+  Bytes most = 0;
+  for (const DenseTensor& tensor : dense_tensors(checkpoint, model)) {
+    const Role role = tensor.spec->role;
+    if (tensor.is_vector() || role == Role::kHead || !tensor.is_packed(view)) continue;
+    const codec::MatrixShape shape = tensor.shape();
+    const bool has_up = role == Role::kMlpGate || role == Role::kSharedGate;  // of the same shape
+    most = std::max(most, (has_up ? 2 : 1) * kernels::recovered_bytes(shape.rows, shape.columns));
+  }
+  return most;
 }
 
 std::vector<const codec::MatrixFormat*> DenseWeights::formats(const store::Checkpoint& checkpoint,

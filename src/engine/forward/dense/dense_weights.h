@@ -64,6 +64,10 @@ class DenseWeights {
   static Bytes load_staging_bytes(const store::Checkpoint& checkpoint, const model::Model& model,
                                   DenseView view, bool on_device);
   static Bytes device_bytes(const store::Checkpoint& checkpoint, const model::Model& model, DenseView view);
+  // What kernels of a GPU need to make words of the packed matrices that one operation multiplies, at most:
+  // gate and up of an MLP, or another one. Of the output head few tokens are multiplied.
+  static Bytes recovered_bytes_at_once(const store::Checkpoint& checkpoint, const model::Model& model,
+                                       DenseView view);
   // The formats in which matrices may be multiplied with the activations of a layer, each once. (Routers and
   // relative biases are not.)
   static std::vector<const codec::MatrixFormat*> formats(const store::Checkpoint& checkpoint,

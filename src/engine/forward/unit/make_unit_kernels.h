@@ -17,7 +17,7 @@ std::unique_ptr<kernels::UnitKernels> make_unit_kernels(const device::DeviceSpec
                                                         device::Device& device, const UnitParts& parts,
                                                         kernels::DeviceMath math);
 
-// Bytes of the device's memory that they take, in one block.
+// Bytes of the device's memory that they take: one block, or of a GPU two, in whole alignments.
 Bytes unit_kernel_bytes(const device::DeviceSpec& spec, const UnitParts& parts);
 
 }  // namespace sluice::engine

@@ -10,7 +10,9 @@
 #include "device/space.h"
 #include "kernels/gpu/cuda/cuda_bed.h"
 #include "kernels/gpu/cuda/cuda_check.h"
+#include "kernels/gpu/cuda/cuda_products.h"
 #include "kernels/gpu/gpu_kernels.h"
+#include "kernels/gpu/run_recover-inl.h"
 #include "kernels/products/packed/packed_groups.h"
 
 namespace sluice::kernels::gpu {
@@ -78,11 +80,12 @@ __global__ void read_all(const uint4* p, std::size_t count, unsigned* out) {
 
 class Bed final : public CudaBed, private device::Gate {
  public:
-  Bed(Bytes bytes, const cudaDeviceProp& properties, DeviceMath math)
+  Bed(Bytes bytes, const GpuKernelOptions& kernels, const cudaDeviceProp& properties)
       : properties_(properties),
-        accountant_(bytes + kGpuListBytes),
-        memory_(accountant_, bytes + kGpuListBytes),
-        kernels_(make_gpu_kernels(memory_, math)),
+        accountant_(bytes + kernels.room + 2 * kGpuListBytes),
+        memory_(accountant_, accountant_.budget()),
+        kernels_(make_gpu_kernels(memory_, kernels)),
+        launcher_(std::in_place, memory_, GpuKernelOptions{}),
         kept_(memory_.used()) {
     check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
     void* fault = nullptr;
@@ -93,6 +96,7 @@ class Bed final : public CudaBed, private device::Gate {
   ~Bed() override {
     static_cast<void>(cudaStreamSynchronize(stream_));
     kernels_.reset();
+    launcher_.reset();
     static_cast<void>(cudaStreamDestroy(stream_));
     static_cast<void>(cudaFreeHost(fault_));
   }
@@ -131,6 +135,15 @@ class Bed final : public CudaBed, private device::Gate {
     check_cuda(cudaMemcpy(to.data(), pointer(from), to.size(), cudaMemcpyDeviceToHost), "cudaMemcpy");
   }
   void clear() override { memory_.reset(kept_); }
+
+  void recover(const device::Access& access, const codec::MatrixRef& matrix, device::Address words) override {
+    recover_words(*launcher_, access, matrix, words);
+  }
+  void copy(const device::Access& access, device::Address from, device::Address to, Bytes bytes) override {
+    check_cuda(cudaMemcpyAsync(access.data(to, bytes), access.data(from, bytes), bytes,
+                               cudaMemcpyDeviceToDevice, static_cast<cudaStream_t>(access.queue().stream)),
+               "cudaMemcpyAsync of a copy");
+  }
 
   double seconds(int rounds, const Launches& launches) override {
     cudaGraph_t graph = nullptr;
@@ -224,6 +237,7 @@ class Bed final : public CudaBed, private device::Gate {
   device::Accountant accountant_;
   mutable BedMemory memory_;
   std::unique_ptr<UnitKernels> kernels_;
+  std::optional<CudaLauncher> launcher_;
   const Bytes kept_;  // of the kernels' own
   cudaStream_t stream_ = nullptr;
   std::uint32_t* fault_ = nullptr;
@@ -232,7 +246,7 @@ class Bed final : public CudaBed, private device::Gate {
 
 }  // namespace
 
-std::unique_ptr<CudaBed> CudaBed::make(Bytes memory, std::string& why, DeviceMath math) {
+std::unique_ptr<CudaBed> CudaBed::make(Bytes memory, const GpuKernelOptions& kernels, std::string& why) {
   int count = 0;
   const cudaError_t result = cudaGetDeviceCount(&count);
   if (result != cudaSuccess || count == 0) {
@@ -242,7 +256,7 @@ std::unique_ptr<CudaBed> CudaBed::make(Bytes memory, std::string& why, DeviceMat
   }
   cudaDeviceProp properties{};
   check_cuda(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties");
-  return std::make_unique<Bed>(memory, properties, math);
+  return std::make_unique<Bed>(memory, kernels, properties);
 }
 
 }  // namespace sluice::kernels::gpu

@@ -2,7 +2,7 @@
 
 namespace sluice::kernels::gpu {
 
-std::unique_ptr<CudaBed> CudaBed::make(Bytes, std::string& why, DeviceMath) {
+std::unique_ptr<CudaBed> CudaBed::make(Bytes, const GpuKernelOptions&, std::string& why) {
   why = "this program was built without CUDA";
   return nullptr;
 }

@@ -10,11 +10,12 @@
 #include <span>
 #include <string_view>
 
+#include "base/bytes.h"
 #include "device/access.h"
 #include "device/memory.h"
 #include "kernels/gpu/cuda/cuda_lists.h"
 #include "kernels/gpu/cuda_warp-inl.h"
-#include "kernels/gpu/device_math.h"
+#include "kernels/gpu/gpu_kernel_options.h"
 #include "kernels/gpu/warp.h"
 
 namespace sluice::kernels::gpu {
@@ -59,8 +60,9 @@ __global__ void __launch_bounds__(32 * block_warps_of<K>(), least_blocks<K>())
 // Thread-compatible. The memory must outlive it.
 class CudaLauncher {
  public:
-  // Error(kUnsupported) of kFast if the GPU has no units for it, (kBudget), (kIo).
-  CudaLauncher(device::Memory& memory, DeviceMath math);
+  // Takes its room of the memory, beside lists. Error(kUnsupported) of kFast if the GPU has no units for it,
+  // (kBudget), (kIo).
+  CudaLauncher(device::Memory& memory, const GpuKernelOptions& options);
   DeviceMath math() const { return math_; }
 
   template <class K>
@@ -77,6 +79,7 @@ class CudaLauncher {
   const T* upload(const device::Access& access, std::span<const T> list) {
     return reinterpret_cast<const T*>(lists_->upload(access, std::as_bytes(list)));
   }
+  std::span<std::byte> room(const device::Access& access);
   std::uint32_t* fault(const device::Access& access) { return access.queue().fault; }
   // What kernels find comes out of the stream.
   void finish(const device::Access&) {}
@@ -89,6 +92,8 @@ class CudaLauncher {
   DeviceMath math_;
   std::uint32_t multiprocessors_ = 0;
   std::unique_ptr<CudaLists> lists_;
+  device::Block room_;
+  cudaStream_t room_stream_ = nullptr;  // that has used it last
 };
 
 }  // namespace sluice::kernels::gpu

@@ -58,5 +58,7 @@ template <>
 void CudaProducts::run_packed(ProductItems& items);
 template <>
 void CudaProducts::run_packed_anywhere(ProductItems& items);
+template <>
+void CudaProducts::run_recover(RecoverItems& items, bool aligned);
 
 }  // namespace sluice::kernels::gpu

@@ -19,8 +19,6 @@
 namespace sluice::kernels::gpu {
 namespace {
 
-constexpr DeviceMath kFast = DeviceMath::kFast;
-
 std::size_t below(std::mt19937_64& random, std::size_t end) { return random() % end; }
 
 class FastProducts : public OnUnits {};
@@ -39,8 +37,7 @@ struct Product {
   std::size_t rows() const { return weight.ref().shape.rows; }
   std::size_t columns() const { return weight.ref().shape.columns; }
   // Of `count` tokens from `first` on.
-  std::vector<float> run(TestUnit unit, DeviceMath math, std::size_t first, std::size_t count,
-                         bool exact = false) const {
+  std::vector<float> run(TestUnit unit, std::size_t first, std::size_t count, bool exact = false) const {
     std::vector<float> y(count * rows());
     run_on(unit,
            op::Matmul{.x = floats_of(arranged) + first * activation_floats(weight.ref()),
@@ -50,7 +47,7 @@ struct Product {
                       .y = floats_of(y),
                       .y_stride = rows(),
                       .exact = exact},
-           math);
+           kFast);
     return y;
   }
 
@@ -86,7 +83,7 @@ TEST_P(FastProducts, AreNearTheSumsOfRoundedActivations) {
   std::mt19937_64 random = test_random(1);
   for (int trial = 0; trial < 60; ++trial) {
     const Product product(random, 1 + below(random, 90), 8 * (1 + below(random, 90)), 1 + below(random, 40));
-    expect_near(product, product.run(GetParam(), kFast, 0, product.tokens));
+    expect_near(product, product.run(GetParam(), 0, product.tokens));
   }
 }
 
@@ -103,12 +100,12 @@ TEST_P(FastProducts, DoNotDependOnWhatElseIsMultiplied) {
                           {2200, 64, 1000},
                           {1100, 64, 1000}}) {
     const Product product(random, one.rows, one.columns, one.tokens);
-    const std::vector<float> all = product.run(GetParam(), kFast, 0, product.tokens);
+    const std::vector<float> all = product.run(GetParam(), 0, product.tokens);
     if (one.rows < 100) expect_near(product, all);
     for (int trial = 0; trial < 4; ++trial) {
       const std::size_t first = below(random, product.tokens),
                         count = 1 + below(random, product.tokens - first);
-      const std::vector<float> some = product.run(GetParam(), kFast, first, std::min<std::size_t>(count, 40));
+      const std::vector<float> some = product.run(GetParam(), first, std::min<std::size_t>(count, 40));
       ASSERT_TRUE(std::ranges::equal(some, std::span(all).subspan(first * product.rows(), some.size())))
           << first << ", " << some.size() / product.rows() << " tokens";
     }
@@ -121,8 +118,8 @@ TEST_P(FastProducts, ThoseOfRoutersHaveTheHostsBits) {
   std::vector<float> expected(product.tokens * product.rows());
   matmul({}, product.arranged.data(), product.tokens, product.weight.ref(), product.bias, expected.data(),
          product.rows());
-  EXPECT_TRUE(same_bits(expected, product.run(GetParam(), kFast, 0, product.tokens, true)));
-  EXPECT_FALSE(same_bits(expected, product.run(GetParam(), kFast, 0, product.tokens)));
+  EXPECT_TRUE(same_bits(expected, product.run(GetParam(), 0, product.tokens, true)));
+  EXPECT_FALSE(same_bits(expected, product.run(GetParam(), 0, product.tokens)));
 }
 
 // Experts of each form, whose inner numbers go from one product to the next.

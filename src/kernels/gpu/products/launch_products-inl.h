@@ -8,6 +8,7 @@
 #include <iterator>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -18,6 +19,7 @@
 #include "kernels/gpu/products/fast-inl.h"
 #include "kernels/gpu/products/packed-inl.h"
 #include "kernels/gpu/products/product-inl.h"
+#include "kernels/gpu/products/recover_batch.h"
 #include "kernels/gpu/products/word_rows-inl.h"
 
 namespace sluice::kernels::gpu {
@@ -84,11 +86,11 @@ class ProductLaunches {
 
   // Launches what was added. `chunks`: the tables of packed matrices.
   void run(const PackedChunk* chunks) {
+    recover(ProductKind::kPacked, chunks);
+    recover(ProductKind::kPackedAnywhere, chunks);
     std::ranges::stable_sort(items_, {}, &Added::kind);
     for (std::size_t begin = 0; begin < items_.size();) {
-      ProductItems some{};
-      some.fault = launcher_.fault(access_);
-      some.chunks = chunks;
+      ProductItems some = no_items(chunks);
       const ProductKind kind = items_[begin].kind;
       for (; begin < items_.size() && items_[begin].kind == kind && some.count < kProductItems; ++begin)
         some.items[some.count++] = items_[begin].item;
@@ -110,6 +112,7 @@ class ProductLaunches {
   void run_fast(ProductItems& items) { cut_up_fast(items); }
   void run_packed(ProductItems& items) { cut_up_packed(items); }
   void run_packed_anywhere(ProductItems& items) { cut_up_packed_anywhere(items); }
+  void run_recover(RecoverItems& items, bool aligned) { cut_up_recover(items, aligned); }
 
   template <class Format>
   void cut_up(ProductItems& items) {
@@ -161,12 +164,57 @@ class ProductLaunches {
   void cut_up_packed_anywhere(ProductItems& items) {
     launch<PackedKernel<4, false>>(items, PackedKernel<4, false>::tiles);
   }
+  void cut_up_recover(RecoverItems& items, bool aligned) {
+    std::uint64_t warps = 0;
+    for (RecoverItem& item : std::span(items.items, items.count)) {
+      item.first_warp = static_cast<std::uint32_t>(warps);
+      warps += item.groups();
+      SLUICE_CHECK(warps <= UINT32_MAX, std::to_string(warps));
+    }
+    if (aligned) return launcher_.template launch<RecoverKernel<true>>(access_, warps, items);
+    launcher_.template launch<RecoverKernel<false>>(access_, warps, items);
+  }
 
  private:
   struct Added {
     ProductKind kind;
     ProductItem item;
   };
+
+  ProductItems no_items(const PackedChunk* chunks) {
+    ProductItems none{};
+    none.fault = launcher_.fault(access_);
+    none.chunks = chunks;
+    return none;
+  }
+
+  // Multiplies those of many tokens as words, as far as the launcher has room for these.
+  void recover(ProductKind kind, const PackedChunk* chunks) {
+    const auto suits = [&](const Added& each) { return each.kind == kind && RecoverBatch::suits(each.item); };
+    if (std::ranges::none_of(items_, suits)) return;
+    RecoverBatch batch(launcher_.room(access_));
+    ProductItems words = no_items(nullptr);
+    const auto finish = [&] {
+      if (words.count == 0) return;
+      batch.items().fault = words.fault;
+      batch.items().chunks = chunks;
+      run_recover(batch.items(), kind == ProductKind::kPacked);
+      run_kind(ProductKind::kBf16, words);
+      batch.clear();
+      words.count = 0;
+    };
+    std::vector<Added> others;
+    for (const Added& each : items_) {
+      if (!suits(each) || !batch.could_hold(each.item)) {
+        others.push_back(each);
+        continue;
+      }
+      if (!batch.holds(each.item) || words.count == kProductItems) finish();
+      words.items[words.count++] = batch.add(each.item);
+    }
+    finish();
+    items_ = std::move(others);
+  }
 
   // What decides how a launch is cut up.
   struct Load {

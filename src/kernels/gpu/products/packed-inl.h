@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/gpu/products/packed_group-inl.h"
+#include "kernels/gpu/products/packed_words-inl.h"
 #include "kernels/gpu/products/product-inl.h"
 
 namespace sluice::kernels::gpu {
@@ -94,7 +95,7 @@ struct PackedKernel {
         for (int i = 0; i < 4; ++i) {
           const int word = 2 * half + i / 2;
           const Word pair =
-              two_words(warp, exponents.of[word], sign_mantissas.of[word], i % 2 == 0 ? 0x4140u : 0x4342u);
+              two_words(warp, exponents.of[word], sign_mantissas.of[word], i % 2 == 0 ? kLowPair : kHighPair);
           even[i] = warp.number(pair << Word(16));
           odd[i] = warp.number(pair & Word(0xffff0000u));
         }
@@ -125,16 +126,6 @@ struct PackedKernel {
       for (std::uint32_t i = 0; i < 4; ++i) four.of[i] = warp.load(p + i, at);
       return four;
     }
-  }
-
-  // Two BF16 words of two bytes of each plane, spread as `spread` says.
-  template <class Warp>
-  static SLUICE_GPU typename Warp::Word two_words(const Warp& warp, typename Warp::Word exponents,
-                                                  typename Warp::Word sign_mantissas, std::uint32_t spread) {
-    using Word = typename Warp::Word;
-    const Word e = warp.permute(exponents, Word(0), Word(spread)),
-               s = warp.permute(sign_mantissas, Word(0), Word(spread));
-    return (s & Word(0x00800080u)) << Word(8) | e << Word(7) | (s & Word(0x007f007fu));
   }
 };
 
