@@ -2,13 +2,12 @@
 #include <optional>
 #include <utility>
 
+#include "base/error.h"
 #include "fetch/device/device_store.h"
 
 namespace sluice::fetch {
 
 using experts::ExpertId;
-using experts::Part;
-using experts::Parts;
 
 std::optional<DeviceView> DeviceStore::in_place(const PlacedExpert& place) const {
   const auto find = [&](const std::byte* data, Bytes bytes) -> std::optional<device::Address> {
@@ -35,6 +34,8 @@ std::optional<DeviceStore::Use> DeviceStore::use_in_place(ExpertStore::Pin& pin)
   const EventUse& use = uses_.at(id);
   if (use.stays || experts_.contains(id) || host_.expects(id)) return std::nullopt;
   const PlacedExpert needed = needed_of(pin.place(), use.view);
+  SLUICE_CHECK(!in_slices() || is_low(use.view) || needed.memory.rest != nullptr,
+               "the host computes with fewer slices than the device");
   const std::optional<DeviceView> view = in_place(needed);
   if (!view) return std::nullopt;
   ++counters_.in_place;
