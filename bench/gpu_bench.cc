@@ -1,7 +1,7 @@
 // Measures products of a CUDA device in the host's order of sums beside the rate at which it reads its
 // memory; checks the bits of each. --only FORMAT, --tokens 1,8, --part products|mlps and --most-rows N
-// measure less; --math fast the products of a mode of its own, by their distance. --room MIB: what the kernels have for words of packed matrices; else 12, gate and up of one
-// of the experts; 0: none.
+// measure less; --math fast the products of that mode, of which it checks the distance. --room MIB: what the
+// kernels have for words of packed matrices; else 12, gate and up of one of the experts; 0: none.
 #include <fmt/format.h>
 
 #include <algorithm>

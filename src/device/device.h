@@ -1,9 +1,11 @@
 // A unit that computes: its memory, its streams, and the link to it. Its storage may be apart from ours: only
-// what crosses the link is there. docs/architecture.md, "Layers".
+// what crosses the link is there, and what it reads in place. docs/architecture.md, "Layers".
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "base/machine/thread_pool.h"
@@ -33,6 +35,11 @@ class Device {
   // nothing slows the host down.
   virtual HostPace* host_pace() const { return nullptr; }
   virtual std::optional<Error> lost() const = 0;
+  // Where operations of the device read these bytes of the host's memory themselves, without a copy. None
+  // unless the device does that and the bytes lie in one buffer whose pages are locked for it (page_lock.h).
+  // The address holds as long as the buffer does, which must be there, and left alone, until all that reads
+  // it is done. It is read from alone: never the target of a copy, and in no block. Thread-safe.
+  virtual std::optional<Address> in_place(std::span<const std::byte> /*host*/) const { return std::nullopt; }
 };
 
 // The process's own memory as a unit: nothing is paced, and addresses are of host_space(). Copies and

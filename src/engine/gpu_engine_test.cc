@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstring>
 #include <exception>
 #include <filesystem>
@@ -12,6 +13,8 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -43,12 +46,20 @@ using ::testing::HasSubstr;
 
 const fs::path kModels = sluice::testing::kGoldenModels, kGoldens = sluice::testing::kGoldens;
 
+// Launches of experts, and which of them is refused, counted from 1; 0: none is.
+struct ExpertLaunches {
+  std::atomic<int> seen = 0, refused = 0;
+};
+
 // Operations take their turn in the GPU's queue, and are over when the call returns.
 class InTurn final : public kernels::AroundKernels<InTurn> {
  public:
-  using AroundKernels::AroundKernels;
+  InTurn(std::unique_ptr<kernels::UnitKernels> inner, ExpertLaunches& launches)
+      : AroundKernels(std::move(inner)), launches_(launches) {}
   template <class Op>
   void around(const device::Access& access, const Op& op) {
+    if (std::is_same_v<Op, std::span<const kernels::op::Mlp>> && ++launches_.seen == launches_.refused)
+      throw Error(ErrorKind::kIo, "the launch was refused");
     std::promise<void> done;
     FakeCuda::launch(access, [&] {
       try {
@@ -60,6 +71,9 @@ class InTurn final : public kernels::AroundKernels<InTurn> {
     });
     done.get_future().get();
   }
+
+ private:
+  ExpertLaunches& launches_;
 };
 
 class GpuEngineTest : public ::testing::TestWithParam<std::string> {
@@ -95,7 +109,7 @@ class GpuEngineTest : public ::testing::TestWithParam<std::string> {
       return device::make_cuda_device(std::move(cuda));
     };
     hooks.kernels = [this](device::Device&) -> std::unique_ptr<kernels::UnitKernels> {
-      auto kernels = std::make_unique<InTurn>(kernels::make_lockstep_kernels({.room = kMiB}));
+      auto kernels = std::make_unique<InTurn>(kernels::make_lockstep_kernels({.room = kMiB}), launches_);
       if (!wrong_) return kernels;
       return std::make_unique<kernels::WrongKernels>(std::move(kernels), *wrong_, nullptr, throws_);
     };
@@ -114,6 +128,7 @@ class GpuEngineTest : public ::testing::TestWithParam<std::string> {
   std::optional<kernels::Operation> wrong_ = {};  // of the GPU's kernels
   bool throws_ = false;
   Bytes arena_ = 0;
+  ExpertLaunches launches_;
 };
 
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
@@ -133,6 +148,58 @@ TEST_P(GpuEngineTest, LogitsAreThoseOfTheHost) {
     EXPECT_GT(cuda_.locked(), 0u);  // what the host copies from
   }
   EXPECT_EQ(cuda_.left(), "");
+}
+
+// The GPU shares the host's memory: what does not stay there is read where the host has it.
+TEST_P(GpuEngineTest, WhatPassesIsReadInPlace) {
+  const std::vector<float> host = logits(*engine(options("none")));
+  for (const DenseOn dense_on : {DenseOn::kHost, DenseOn::kDevice}) {
+    for (const unsigned slots : {0u, 1u}) {
+      EngineOptions both = options();
+      both.dense_on = dense_on;
+      both.device_slots = slots;
+      both.prefetch = "none";  // what is copied ahead depends on time
+      fetch::DeviceStoreCounters copied, read;
+      Bytes copied_bytes = 0, read_bytes = 0;
+      std::optional<Profile> profile;
+      for (const bool shares : {true, false}) {
+        SCOPED_TRACE(testing::Message() << slots << " slots, " << (shares ? "shared" : "apart"));
+        cuda_.share_memory(shares);
+        both.profile = profile;  // so that both decide alike
+        const std::unique_ptr<Engine> there = engine(both);
+        if (shares) profile = there->report().profile;
+        EXPECT_TRUE(same_bits(logits(*there), host));
+        const EngineDevice& device = *there->report().device;
+        (shares ? read : copied) = device.copies();
+        (shares ? read_bytes : copied_bytes) = device.link_bytes(device::Traffic::kDemand);
+      }
+      EXPECT_TRUE(profile->device->in_place);
+      EXPECT_GT(read.in_place, 0u);
+      EXPECT_EQ(read.streamed, 0u);
+      EXPECT_EQ(read.in_place, copied.streamed);
+      EXPECT_EQ(read.loads, copied.loads);
+      EXPECT_EQ(copied.in_place, 0u);
+      EXPECT_EQ(copied_bytes - read_bytes, copied.streamed * profile->device->expert);
+    }
+  }
+  EXPECT_EQ(cuda_.left(), "");
+}
+
+// An operation that fails ends its step alone, whatever it read.
+TEST_P(GpuEngineTest, AStepThatFailsLetsGoOfWhatItReadInPlace) {
+  cuda_.share_memory(true);
+  const std::vector<float> host = logits(*engine(options("none")));
+  EngineOptions none_stays = options();
+  none_stays.device_slots = 0;
+  const std::unique_ptr<Engine> there = engine(none_stays);
+  int failed = 0;
+  const std::vector<float> found = logits_of(*there, golden_,
+                                             {.sequences = 2,
+                                              .prefilled = [&] { launches_.refused = launches_.seen + 3; },
+                                              .failed = [&](const Error&) { ++failed; }});
+  EXPECT_EQ(failed, 1);
+  EXPECT_TRUE(same_bits(found, host));
+  EXPECT_GT(there->report().device->copies().in_place, 0u);
 }
 
 TEST_P(GpuEngineTest, TheContextIsPartOfItsBudget) {

@@ -217,6 +217,7 @@ std::uint64_t hash_of(const ExpertCosts& costs) {
                              device.stream_switch, device.row})
     add(value);
   if (!device.full_duplex) add(1);
+  if (device.in_place) add(2);
   if (device.msb > 0)
     for (const double share : {device.msb, device.lsb}) add(share);
   return hash;

@@ -107,6 +107,10 @@ double DeviceDecider::load_time(ExpertId id, Parts view) const {
   return costs_.device.transfer_of(view - there) + (there.empty() ? 0 : remaining(id));
 }
 
+bool DeviceDecider::may_read_in_place(ExpertId id) const {
+  return costs_.device.in_place && (!slices_ || slices_->parts(id).empty());
+}
+
 double DeviceDecider::prefetch_time(Parts parts) const {
   return slices_ ? costs_.device.transfer_of(parts) : costs_.device.transfer;
 }
@@ -127,7 +131,9 @@ void DeviceDecider::price(const DeviceEvent& event, const Residency& residency) 
   for (std::size_t i = 0; i < event.demand.experts.size(); ++i) {
     const ExpertId id = event.demand.experts[i];
     const DeviceBytes from = bytes_of(id, views_[i], residency);
-    const double left = from == DeviceBytes::kLink ? load_time(id, views_[i]) : remaining(id);
+    // Whether it stays is not known yet: placement sees what computing costs, not what keeping does.
+    const double load = may_read_in_place(id) ? 0 : load_time(id, views_[i]);
+    const double left = from == DeviceBytes::kLink ? load : remaining(id);
     // A prefetch that has not begun is withdrawn unless the expert is loaded now (SPEC §10, G3).
     const bool begun = left == 0 || left < prefetch_time(prefetched_parts_);
     const bool there = from == DeviceBytes::kSlot || (from == DeviceBytes::kPrefetch && begun);
@@ -187,6 +193,8 @@ void DeviceDecider::take_outcome(const EventOutcome& outcome) {
     for (const Admission& one : *used) {
       DeviceUse& use = *std::ranges::lower_bound(plan_.uses, one.id, {}, &DeviceUse::id);
       use.stays = is_computable(one.parts);
+      if (use.stays && use.from == DeviceBytes::kLink && may_read_in_place(use.id))
+        use.remaining = load_time(use.id, use.view);
       if (slices_) slices_->used(use.id, use.view, use.stays);
       if (use.from != DeviceBytes::kLink) continue;
       (use.stays ? counts.loads : counts.streamed) += 1;

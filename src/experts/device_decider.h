@@ -110,6 +110,7 @@ class DeviceDecider {
   bool is_prefetched(ExpertId id) const;
   DeviceBytes bytes_of(ExpertId id, Parts view, const Residency& residency) const;
   double load_time(ExpertId id, Parts view) const;  // of what the device lacks
+  bool may_read_in_place(ExpertId id) const;        // if it does not stay
   double prefetch_time(Parts parts) const;
   DeviceUpdate update_of(ExpertId id);
   void begin_layer(const DeviceEvent& event);

@@ -533,10 +533,12 @@ class ChosenUnits final : public Placement {
     for (const ExpertId id : demand.experts)
       out.unit.push_back(device_.contains(id.index) ? Unit::kDevice : Unit::kHost);
     there.assign(costs.on_device.begin(), costs.on_device.end());
+    transfer.assign(costs.transfer.begin(), costs.transfer.end());
   }
   std::string name() const override { return "chosen"; }
 
-  std::vector<std::uint8_t> there;  // PlacementCosts::on_device of the last event
+  std::vector<std::uint8_t> there;  // PlacementCosts::on_device of the last event …
+  std::vector<double> transfer;     // … and PlacementCosts::transfer
 
  private:
   const std::set<std::uint16_t>& device_;
@@ -636,6 +638,40 @@ TEST(DeviceDecider, APrefetchServesTheNextEventAlone) {
   EXPECT_EQ(prefetch.wasted, 0u);
   EXPECT_EQ(test.decider->counts(StepKind::kDecode).streamed, 1u);
   EXPECT_EQ(test.decide({2}).uses[0].from, DeviceBytes::kLink);
+}
+
+TEST(DeviceDecider, WhatIsReadInPlaceTakesNoTimeOnTheLink) {
+  ByHand test("none", 0);
+  test.policies.costs.device.in_place = true;
+  test.device = {1, 2};
+  const DevicePlan& plan = test.decide({1, 2});
+  EXPECT_THAT(test.placement.transfer, testing::ElementsAre(0, 0));
+  EXPECT_THAT(test.placement.there, testing::ElementsAre(0, 0));
+  for (const DeviceUse& use : plan.uses) {
+    EXPECT_EQ(use.from, DeviceBytes::kLink);
+    EXPECT_EQ(use.remaining, 0);
+  }
+  test.decider->end_layer();
+  EXPECT_EQ(test.decider->clock().now(), 1 + 2 * 1 + 2);
+  EXPECT_EQ(test.decider->counts(StepKind::kDecode).streamed, 2u);
+}
+
+// What stays is copied, and what is copied ahead.
+TEST(DeviceDecider, WhatStaysIsCopiedThoughItCouldBeReadInPlace) {
+  ByHand test("workload-window", kBytes);
+  test.policies.costs.device.in_place = true;
+  test.device = {1};
+  const DevicePlan& plan = test.decide({1});
+  EXPECT_THAT(test.placement.transfer, testing::ElementsAre(0));
+  ASSERT_TRUE(plan.uses[0].stays);
+  EXPECT_EQ(plan.uses[0].remaining, 8);
+  test.decider->end_layer();
+  EXPECT_EQ(test.decider->clock().now(), 1 + 8 + 1 + 2);
+  EXPECT_EQ(test.decide({1}).uses[0].from, DeviceBytes::kSlot);
+  const PartRequest ahead{{0, 2}, Part::kFull, Tier::kDevice};
+  test.decider->prefetch({&ahead, 1});
+  test.device = {2};
+  EXPECT_GT(test.decide({2}).uses[0].remaining, 0);
 }
 
 TEST(DeviceDecider, ALayerThatIsLeftOutIsTheHosts) {

@@ -271,6 +271,7 @@ Json device_experts_json(const engine::RunReport& run) {
           {"hits", sum(decider, &DeviceCounts::hits)},
           {"active", sum(decider, &DeviceCounts::active)},
           {"resident", sum(decider, &DeviceCounts::resident)},
+          {"in_place", run.device->copies().in_place},
           {"prefetch", prefetch_json(run)},
           {"tiers", tiers_json(run)}};
 }

@@ -26,6 +26,8 @@ struct CudaProperties {
 };
 
 enum class CudaWay { kToDevice, kFromDevice };
+// Whom pages are locked for: copies alone, or kernels, too.
+enum class CudaLock { kCopies, kKernels };
 
 // One implementation calls the runtime (cuda_api()); tests have one that plays a GPU. What a function gives
 // back stands in its last parameters, and only if it worked. Functions act on the GPU that this thread uses
@@ -45,8 +47,11 @@ class CudaApi {
 
   virtual CudaCode allocate(Bytes bytes, void*& data) = 0;
   virtual CudaCode free(void* data) = 0;
-  // Whole pages of this process's memory: locked, so that the GPU can copy from and to them by itself.
-  virtual CudaCode lock(void* data, Bytes bytes) = 0;
+  // Whole pages of this process's memory: locked, so that the GPU can copy from and to them by itself. With
+  // kKernels its kernels may reach them where mapped_at() says.
+  virtual CudaCode lock(void* data, Bytes bytes, CudaLock lock) = 0;
+  // Where kernels find the first of these pages, as long as they are locked. `data`: as it was locked.
+  virtual CudaCode mapped_at(void* data, void*& on_device) = 0;
   virtual CudaCode unlock(void* data) = 0;
   // Host memory that kernels reach, too: zero at first.
   virtual CudaCode allocate_mapped(Bytes bytes, void*& on_host, void*& on_device) = 0;

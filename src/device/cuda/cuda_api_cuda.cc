@@ -85,8 +85,12 @@ class RuntimeApi final : public CudaApi {
 
   CudaCode allocate(Bytes bytes, void*& data) override { return cudaMalloc(&data, bytes); }
   CudaCode free(void* data) override { return cudaFree(data); }
-  CudaCode lock(void* data, Bytes bytes) override {
-    return cudaHostRegister(data, bytes, cudaHostRegisterPortable);
+  CudaCode lock(void* data, Bytes bytes, CudaLock lock) override {
+    const unsigned mapped = lock == CudaLock::kKernels ? cudaHostRegisterMapped : 0;
+    return cudaHostRegister(data, bytes, cudaHostRegisterPortable | mapped);
+  }
+  CudaCode mapped_at(void* data, void*& on_device) override {
+    return cudaHostGetDevicePointer(&on_device, data, 0);
   }
   CudaCode unlock(void* data) override { return cudaHostUnregister(data); }
   CudaCode allocate_mapped(Bytes bytes, void*& on_host, void*& on_device) override {

@@ -7,6 +7,7 @@
 #include "device/cuda/cuda_executor.h"
 #include "device/cuda/cuda_memory.h"
 #include "device/cuda/cuda_mover.h"
+#include "device/cuda/mapped_pages.h"
 #include "device/health.h"
 #include "device/page_lock.h"
 #include "device/queue_stream.h"
@@ -14,29 +15,59 @@
 namespace sluice::device {
 namespace {
 
-// Has the host's buffers locked as long as it lives.
+// Has the host's buffers locked as long as it lives; `mapped`: for kernels, too, if it is not null.
 class HostLocks final : public PageLock {
  public:
-  HostLocks(CudaCalls& calls, Accountant* host) : calls_(calls), host_(host) {
+  HostLocks(CudaCalls& calls, Accountant* host, MappedPages* mapped)
+      : calls_(calls), host_(host), mapped_(mapped) {
     if (host_ != nullptr) host_->crossing().attach(*this);
   }
   ~HostLocks() override {
     if (host_ != nullptr) host_->crossing().detach();
   }
   bool lock(std::byte* data, Bytes bytes) override {
-    if (calls_.use() && calls_.api().lock(data, bytes) == 0) return true;
+    if (calls_.use() && (map(data, bytes) || calls_.api().lock(data, bytes, CudaLock::kCopies) == 0))
+      return true;
     calls_.api().last_error();  // copies are slower, and nothing else
     return false;
   }
   void unlock(std::byte* data) override {
+    if (mapped_ != nullptr) mapped_->remove(data);
     calls_.use();
     if (calls_.api().unlock(data) != 0) calls_.api().last_error();
   }
 
  private:
+  // Locks them for kernels; false: they are not locked. Locked pages of which the GPU does not say where it
+  // finds them are copied from, as others are.
+  bool map(std::byte* data, Bytes bytes) {
+    if (mapped_ == nullptr) return false;
+    CudaApi& api = calls_.api();
+    if (api.lock(data, bytes, CudaLock::kKernels) != 0) {
+      api.last_error();
+      return false;
+    }
+    void* on_device = nullptr;
+    if (api.mapped_at(data, on_device) == 0)
+      mapped_->add(data, bytes, static_cast<std::byte*>(on_device));
+    else
+      api.last_error();
+    return true;
+  }
+
   CudaCalls& calls_;
   Accountant* const host_;
+  MappedPages* const mapped_;
 };
+
+// Whether kernels shall read the host's buffers where they are.
+bool reads_in_place(CudaCalls& calls, const CudaOptions& options) {
+  if (options.host == nullptr) return false;
+  if (options.in_place) return *options.in_place;
+  CudaProperties properties;
+  calls.check(calls.api().properties(calls.index(), properties), "the GPU does not say what it is");
+  return properties.shares_memory;
+}
 
 LinkOptions link_options(CudaOptions& options) {
   LinkOptions link;
@@ -51,8 +82,8 @@ class CudaDevice final : public Device {
   CudaDevice(CudaApi& api, CudaOptions options)
       : clock_(options.clock != nullptr ? *options.clock : machine_clock()),
         calls_(opened(api, options.index, health_)),
-        memory_(calls_, options.memory),
-        locks_(calls_, options.host),
+        memory_(calls_, options.memory, &mapped_),
+        locks_(calls_, options.host, reads_in_place(calls_, options) ? &mapped_ : nullptr),
         link_(link_options(options), std::make_unique<CudaMover>(calls_, memory_), health_, clock_) {}
   ~CudaDevice() override { calls_.use(); }
 
@@ -64,6 +95,9 @@ class CudaDevice final : public Device {
   ThreadPool& pool() override { return pool_; }
   LaneCounters computed() const override { return busy_.counters(); }
   std::optional<Error> lost() const override { return health_.lost(); }
+  std::optional<Address> in_place(std::span<const std::byte> host) const override {
+    return mapped_.find(host);
+  }
 
  private:
   static CudaCalls opened(CudaApi& api, int index, Health& health) {
@@ -76,6 +110,7 @@ class CudaDevice final : public Device {
   Clock& clock_;
   Health health_;
   CudaCalls calls_;
+  MappedPages mapped_;
   CudaMemory memory_;
   HostLocks locks_;
   ThreadPool pool_{1};  // operations only launch

@@ -23,6 +23,9 @@ struct CudaOptions {
   // Its buffers that cross the link are page-locked as long as the device exists (page_lock.h); null: none.
   // Must outlive the device.
   Accountant* host = nullptr;
+  // Whether kernels read these buffers where they are (Device::in_place); none: if the GPU shares the host's
+  // memory (CudaProperties). One that has its own reads them over its link, each time that a kernel does.
+  std::optional<bool> in_place = {};
   // For tests: the calls, the clock that paces a limited link, and LinkOptions::fault.
   CudaApi* api = nullptr;  // null: cuda_api()
   Clock* clock = nullptr;  // null: the machine's
@@ -36,7 +39,8 @@ struct CudaOptions {
 // any more it is lost. An impossible operand that a kernel has met (DeviceQueue::fault) is Error(kCorrupt).
 //
 // Error(kUnsupported) in a build without CUDA, kNotFound if there is no such GPU, kBudget if it has not so
-// much memory free, kIo if CUDA refuses.
+// much memory free, kIo if CUDA refuses. A buffer of the host's that cannot be locked for kernels is not read
+// in place, and is locked for copies, if it can be.
 std::unique_ptr<Device> make_cuda_device(CudaOptions options);
 
 }  // namespace sluice::device

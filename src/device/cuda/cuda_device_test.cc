@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -285,6 +287,103 @@ TEST_F(CudaDeviceTest, LocksTheHostsBuffersAsLongAsItExists) {
   EXPECT_EQ(cuda_.locked(), 0u);
 }
 
+class CudaInPlaceTest : public CudaDeviceTest {
+ protected:
+  ~CudaInPlaceTest() override { device_.reset(); }
+  void open(std::optional<bool> in_place = {}) {
+    device_.reset();
+    CudaOptions with_host = options();
+    with_host.host = &host_;
+    with_host.in_place = in_place;
+    device_ = make_cuda_device(std::move(with_host));
+  }
+  Accountant host_{64 * kMiB};
+  const HostBuffer buffer_{host_, Account::kExperts, kMiB};
+};
+
+TEST_F(CudaInPlaceTest, ReadsLockedBuffersOfMemoryThatItShares) {
+  cuda_.share_memory(true);
+  open();
+  buffer_.data()[kMiB - 1] = std::byte{5};
+  const std::optional<Address> at = device_->in_place(buffer_.span().subspan(256));
+  ASSERT_TRUE(at);
+  EXPECT_NE(at->space, &device_->memory().space());
+  bool found = false;
+  stream().enqueue({[&, last = *at + (kMiB - 257)](const Access& access) {
+    FakeCuda::launch(access, [&found, data = access.data(last, 1)] { found = *data == std::byte{5}; });
+  }});
+  stream().synchronize();
+  EXPECT_TRUE(found);
+  const HostBuffer back(host_, Account::kStaging, kMiB - 256);  // locked since it is there
+  device_->link().copy_back(*at, back.span(), Traffic::kResult).event().wait();
+  EXPECT_EQ(back.data()[kMiB - 257], std::byte{5});
+  EXPECT_TRUE(device_->in_place(back.span()));
+  EXPECT_EQ(cuda_.locked(), 2 * kMiB);
+}
+
+TEST_F(CudaInPlaceTest, ReadsNothingElseInPlace) {
+  cuda_.share_memory(true);
+  open();
+  const std::vector<std::byte> of_nobody(1000);
+  EXPECT_FALSE(device_->in_place(of_nobody));
+  EXPECT_FALSE(device_->in_place({buffer_.data() + 1, kMiB}));  // its last byte is beyond
+  EXPECT_FALSE(device_->in_place({buffer_.data() - 1, 2}));
+  const HostBuffer tables(host_, Account::kTables, kMiB);  // never cross a link
+  EXPECT_FALSE(device_->in_place(tables.span()));
+  const std::byte* gone = nullptr;
+  {
+    const HostBuffer other(host_, Account::kStaging, kMiB);
+    gone = other.data();
+    EXPECT_TRUE(device_->in_place(other.span()));
+  }
+  EXPECT_FALSE(device_->in_place({gone, 1}));
+}
+
+TEST_F(CudaInPlaceTest, OptionsSayMoreThanTheGpu) {
+  open();
+  EXPECT_FALSE(device_->in_place(buffer_.span()));  // it has its own memory
+  EXPECT_FALSE(cuda_.calls().contains("mapped_at"));
+  open(true);
+  EXPECT_TRUE(device_->in_place(buffer_.span()));
+  cuda_.share_memory(true);
+  open(false);
+  EXPECT_FALSE(device_->in_place(buffer_.span()));
+}
+
+TEST_F(CudaInPlaceTest, WhatCannotBeMappedIsCopied) {
+  const Bytes bytes = buffer_.size();
+  for (const char* const entry : {"lock", "mapped_at"}) {
+    SCOPED_TRACE(entry);
+    device_.reset();
+    cuda_.fail(entry, 0, FakeCuda::kInvalidValue);
+    open(true);
+    EXPECT_FALSE(device_->in_place(buffer_.span()));
+    EXPECT_EQ(host_.crossing().locked().bytes, bytes);
+    EXPECT_EQ(host_.crossing().locked().refused, 0u);
+    const Block block = device_->memory().allocate(Account::kExperts, kMiB);
+    device_->link().copy(buffer_.span(), block.address(), Traffic::kDemand).event().wait();
+  }
+  device_.reset();
+  cuda_.refuse_locks(true);
+  open(true);
+  EXPECT_FALSE(device_->in_place(buffer_.span()));
+  EXPECT_EQ(host_.crossing().locked().refused, 1u);
+}
+
+using CudaInPlaceDeathTest = CudaInPlaceTest;
+
+TEST_F(CudaInPlaceDeathTest, AnAddressBeyondABufferIsOurOwnBug) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(
+      {
+        open(true);
+        const Address at = device_->in_place(buffer_.span()).value();
+        stream().enqueue({[&](const Access& access) { access.data(at + 1, kMiB); }});
+        stream().synchronize();
+      },
+      "not in pages of the host that the GPU reaches");
+}
+
 TEST_F(CudaDeviceTest, SaysWhatThereIsNotEnoughOf) {
   CudaOptions large = options();
   large.memory = 65 * kMiB;
@@ -330,6 +429,27 @@ TEST(CudaDevice, NeedsABuildWithCuda) {
   if (cuda_api() != nullptr) GTEST_SKIP() << "this program was built with CUDA";
   const std::string text = error_of([] { make_cuda_device({}); });
   EXPECT_EQ(text, "this program was built without CUDA; configure with -DSLUICE_CUDA=ON");
+}
+
+// One that has its own memory reads the host's over its link.
+TEST(CudaDevice, AGpuReadsTheHostsBuffersInPlace) {
+  const std::string why = testing::why_no_gpu();
+  if (!why.empty()) GTEST_SKIP() << "NOT TESTED ON A GPU: " << why;
+  Accountant host(64 * kMiB);
+  const HostBuffer from(host, Account::kExperts, 3 * kMiB), back(host, Account::kStaging, 2 * kMiB);
+  const std::unique_ptr<Device> device = make_cuda_device({.memory = kMiB, .host = &host, .in_place = true});
+  for (Bytes i = 0; i < from.size(); ++i) from.data()[i] = static_cast<std::byte>(i * 7 + i / 1000);
+  const std::span<const std::byte> meant = from.span().subspan(4096 + 256, back.size());
+  const std::optional<Address> at = device->in_place(meant);
+  ASSERT_TRUE(at);
+  bool is_reached = false;
+  device->compute().enqueue(
+      {[&](const Access& access) { is_reached = access.data(*at, meant.size()) != nullptr; }});
+  device->compute().synchronize();
+  EXPECT_TRUE(is_reached);
+  device->link().copy_back(*at, back.span(), Traffic::kResult).event().wait();
+  EXPECT_TRUE(std::ranges::equal(back.span(), meant));
+  EXPECT_FALSE(device->in_place({from.data() + 1, from.size()}));
 }
 
 // The tests of links and streams run on a real GPU, too (testing::devices()).

@@ -17,7 +17,8 @@ class LockedBuffer {
  public:
   LockedBuffer(CudaCalls& calls, Bytes bytes)
       : calls_(calls), accountant_(bytes), buffer_(accountant_, Account::kTables, bytes) {
-    calls.check(calls.api().lock(buffer_.data(), bytes), "pages of the host cannot be locked");
+    calls.check(calls.api().lock(buffer_.data(), bytes, CudaLock::kCopies),
+                "pages of the host cannot be locked");
   }
   ~LockedBuffer() { calls_.api().unlock(buffer_.data()); }
   LockedBuffer(const LockedBuffer&) = delete;

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <iostream>
 #include <map>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -42,6 +43,7 @@ class Life {
     options.memory = 4 * kMiB;
     options.host = &host_;
     options.api = &cuda_;
+    cuda_.share_memory(true);
     std::unique_ptr<Device> device;
     attempt([&] { device = make_cuda_device(std::move(options)); });
     if (device == nullptr) return errors_;
@@ -70,9 +72,12 @@ class Life {
     Stream& stream = device.compute();
     const Ticket down = device.link().copy({source_.data(), kBytes}, block.address(), Traffic::kDemand);
     stream.wait(down.event());
-    stream.enqueue({[&block](const Access& access) {
+    const std::optional<Address> here = device.in_place({source_.data(), kBytes});
+    stream.enqueue({[&, here](const Access& access) {
       std::byte* const data = access.data(block.address(), kBytes);
-      FakeCuda::launch(access, [data] {
+      const std::byte* const in_place = here ? access.data(*here, kBytes) : source_.data();
+      FakeCuda::launch(access, [data, in_place, this] {
+        EXPECT_EQ(std::memcmp(in_place, expected_.data(), kBytes - kInverted), 0);
         for (Bytes i = kBytes - kInverted; i < kBytes; ++i) data[i] ^= std::byte{0xff};
       });
     }});

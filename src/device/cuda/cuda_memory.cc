@@ -6,8 +6,8 @@
 
 namespace sluice::device {
 
-CudaMemory::CudaMemory(CudaCalls& calls, Bytes bytes)
-    : RangeMemory(calls.name(), bytes), calls_(calls), size_(whole(bytes)) {
+CudaMemory::CudaMemory(CudaCalls& calls, Bytes bytes, const MappedPages* mapped)
+    : RangeMemory(calls.name(), bytes), calls_(calls), mapped_(mapped), size_(whole(bytes)) {
   if (size_ == 0) return;
   CudaApi& api = calls.api();
   Bytes free = 0, total = 0;
@@ -39,6 +39,7 @@ Bytes CudaMemory::offset_of(Address address) const {
 }
 
 std::byte* CudaMemory::data(Address address, Bytes bytes) const {
+  if (mapped_ != nullptr && address.space == mapped_) return mapped_->data(address, bytes);
   SLUICE_CHECK(bytes <= size_ - offset_of(address), "beyond the memory of the GPU");
   return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(address.value));
 }

@@ -13,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -79,6 +80,10 @@ class FakeCuda final : public CudaApi {
     const std::lock_guard lock(mutex_);
     dead_ = kDied;
   }
+  void share_memory(bool shares) {
+    const std::lock_guard lock(mutex_);
+    shares_memory_ = shares;
+  }
   void refuse_locks(bool refuse) {
     const std::lock_guard lock(mutex_);
     refuse_locks_ = refuse;
@@ -139,6 +144,7 @@ class FakeCuda final : public CudaApi {
     return enter("count", false);
   }
   CudaCode properties(int, CudaProperties& properties) override {
+    const std::lock_guard lock(mutex_);
     properties = {.name = "Fake GPU",
                   .bus_id = "0000:3B:00.0",
                   .compute_major = 9,
@@ -146,8 +152,8 @@ class FakeCuda final : public CudaApi {
                   .multiprocessors = 132,
                   .copy_engines = 3,
                   .memory = memory_,
-                  .shares_memory = false};
-    return enter("properties", false);
+                  .shares_memory = shares_memory_};
+    return enter_locked("properties", false);
   }
   CudaCode has_context(int, bool& there) override {
     const std::lock_guard lock(mutex_);
@@ -187,7 +193,7 @@ class FakeCuda final : public CudaApi {
     SLUICE_CHECK(allocations_.erase(data) == 1);
     return enter_locked("free");
   }
-  CudaCode lock(void* data, Bytes bytes) override {
+  CudaCode lock(void* data, Bytes bytes, CudaLock lock_for) override {
     const std::lock_guard lock(mutex_);
     if (const CudaCode code = enter_locked("lock"); code != 0) return code;
     if (refuse_locks_) return kCudaOutOfMemory;
@@ -198,12 +204,21 @@ class FakeCuda final : public CudaApi {
       if (static_cast<std::byte*>(before) + size > data) return kAlreadyLocked;
     }
     locked_[data] = bytes;
+    if (lock_for == CudaLock::kKernels) locked_for_kernels_.insert(data);
     return 0;
   }
   CudaCode unlock(void* data) override {
     const std::lock_guard lock(mutex_);
     SLUICE_CHECK(locked_.erase(data) == 1);
+    locked_for_kernels_.erase(data);
     return enter_locked("unlock");
+  }
+  CudaCode mapped_at(void* data, void*& on_device) override {
+    const std::lock_guard lock(mutex_);
+    if (const CudaCode code = enter_locked("mapped_at"); code != 0) return code;
+    if (!locked_for_kernels_.contains(data)) return kInvalidValue;
+    on_device = data;
+    return 0;
   }
   CudaCode allocate_mapped(Bytes bytes, void*& on_host, void*& on_device) override {
     const std::lock_guard lock(mutex_);
@@ -364,11 +379,15 @@ class FakeCuda final : public CudaApi {
     return used;
   }
   bool is_ours(const void* data, Bytes bytes) const {
-    return std::ranges::any_of(allocations_, [&](const auto& block) {
-      const auto* const begin = static_cast<const std::byte*>(block.first);
+    const auto lies_in = [&](const void* range, Bytes size) {
+      const auto* const begin = static_cast<const std::byte*>(range);
       const auto* const first = static_cast<const std::byte*>(data);
-      return first >= begin && first + bytes <= begin + block.second.second;
-    });
+      return first >= begin && first + bytes <= begin + size;
+    };
+    return std::ranges::any_of(allocations_,
+                               [&](const auto& one) { return lies_in(one.first, one.second.second); }) ||
+           std::ranges::any_of(locked_for_kernels_,
+                               [&](void* pages) { return lies_in(pages, locked_.at(pages)); });
   }
   // A job that changes what others wait for.
   void push(CudaQueue queue, std::function<void()> job) {
@@ -386,10 +405,12 @@ class FakeCuda final : public CudaApi {
   std::map<std::string, int> calls_;
   std::optional<Planned> planned_;
   CudaCode dead_ = 0;
-  bool holds_copies_ = false, refuse_locks_ = false, has_context_ = false, use_has_failed_ = false;
+  bool holds_copies_ = false, refuse_locks_ = false, shares_memory_ = false;
+  bool has_context_ = false, use_has_failed_ = false;
   std::size_t copies_ = 0, most_copies_ = 0;
   std::map<void*, std::pair<std::unique_ptr<std::byte[]>, Bytes>> allocations_;
   std::map<void*, Bytes> locked_;
+  std::set<void*> locked_for_kernels_;  // of these
   std::map<void*, std::unique_ptr<std::byte[]>> mapped_;
   std::map<CudaMark, std::unique_ptr<Mark>> marks_;
   std::map<CudaQueue, std::unique_ptr<FakeQueue>> queues_;

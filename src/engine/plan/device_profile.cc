@@ -94,6 +94,7 @@ void DeviceProfile::put_costs(experts::ExpertCosts& costs) const {
   costs.device.predict = predict.median;
   costs.device.row = static_cast<double>(row) / busy.bytes_per_s;
   costs.device.full_duplex = full_duplex;
+  costs.device.in_place = in_place;
   if (!in_slices()) return;
   const auto share = [&](Bytes slice) { return static_cast<double>(slice) / static_cast<double>(expert); };
   costs.device.msb = share(view == kMsbView ? expert : expert - lsb);
@@ -123,6 +124,7 @@ Json to_json(const DeviceProfile& profile) {
                {"predict", to_json(profile.predict)},
                {"sync", to_json(profile.sync)}};
   if (profile.in_slices()) json["lsb"] = profile.lsb;
+  if (profile.in_place) json["link"]["in_place"] = true;
   return json;
 }
 
@@ -143,6 +145,7 @@ DeviceProfile device_profile_of(const JsonObject& object) {
           .idle = link_speed_of(link.object("idle")),
           .busy = link_speed_of(link.object("busy")),
           .full_duplex = full_duplex_of(link),
+          .in_place = link.boolean_or("in_place", false),
           .attention = rising_times(object, "attention"),
           .predict = measured_of(object.object("predict")),
           .sync = measured_of(object.object("sync"))};

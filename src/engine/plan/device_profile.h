@@ -48,6 +48,7 @@ struct DeviceProfile {
   TimesOfTokens run;
   LinkSpeed idle, busy;     // host to device, alone and beside the host's experts; decisions use `busy`
   bool full_duplex = true;  // the link carries both ways at once
+  bool in_place = false;    // the device reads an expert that does not stay there where the host has it
   TimesOfTokens attention;  // what a step has beside routed experts and head, for each sparse layer
   Measured predict;         // scores of the next layer for one token
   Measured sync;            // a few bytes, down to the host

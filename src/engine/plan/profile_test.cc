@@ -12,6 +12,7 @@
 #include "engine/plan/engine_plan.h"
 #include "engine/run_report.h"
 #include "engine/watch/statistics.h"
+#include "experts/decision_log.h"
 #include "fetch/fetch_options.h"
 #include "fetch/memory/expert_store.h"
 #include "model/architecture.h"
@@ -155,6 +156,18 @@ TEST(Profile, ADeviceThatIsWrongIsOneErrorThatNamesTheField) {
   EXPECT_THAT(with("/device/host", Json::array()), HasSubstr("at least one"));
   EXPECT_THAT(with("/device/view", "bits"), HasSubstr("words, packed"));
   EXPECT_THAT(with("/device/link/duplex", "both"), HasSubstr("full or half"));
+}
+
+TEST(Profile, OneThatReadsInPlaceSaysSo) {
+  Profile profile = example();
+  profile.device = example_device();
+  EXPECT_FALSE(to_json(profile)["device"]["link"].contains("in_place"));
+  const std::uint64_t copies = experts::hash_of(profile.device_costs());
+  profile.device->in_place = true;
+  const Profile back = profile_from_json(to_json(profile), "p.json");
+  EXPECT_EQ(back.device, profile.device);
+  EXPECT_TRUE(back.device_costs().device.in_place);
+  EXPECT_NE(experts::hash_of(back.device_costs()), copies);
 }
 
 TEST(Profile, ADeviceWithoutKernelsForTheExpertsHasNoTimesOfThem) {

@@ -29,7 +29,7 @@ class Layer {
       tokens_.push_back(tokens);
       t_host_.push_back(costs.run.of(tokens));
       t_device_.push_back(costs.device.run.of(tokens));
-      transfer_.push_back(there ? 0 : costs.device.transfer);
+      transfer_.push_back(there || costs.device.in_place ? 0 : costs.device.transfer);
       on_device_.push_back(there ? 1 : 0);
     }
   }

@@ -30,6 +30,14 @@ TEST(UnitForecast, OneTokenByHand) {
   EXPECT_TRUE(found.device_helps());
 }
 
+TEST(UnitForecast, WhatIsReadInPlaceWaitsForNoLink) {
+  experts::ExpertCosts shared = costs(3, 1, 1e6);
+  shared.device.in_place = true;
+  const UnitForecast found = forecast_units(shared, kShape, 1);
+  EXPECT_DOUBLE_EQ(found.device, 6);
+  EXPECT_EQ(found.copied, 0u);
+}
+
 TEST(UnitForecast, SlowLinksAndNoSlotsHelpNowhere) {
   UnitShape empty = kShape;
   empty.slots = 0;

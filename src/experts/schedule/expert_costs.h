@@ -31,6 +31,9 @@ struct DeviceCosts {
   double stream_switch = 0;  // … and each change to the stream that predicts, and back
   double row = 0;            // the host's output for one token of one expert, up to the device
   bool full_duplex = true;   // the link carries both ways at once
+  // The device reads an expert that it computes and does not keep where the host has it: `transfer` is then
+  // of what stays there, and of what is copied ahead.
+  bool in_place = false;
   // Where experts are in slices, the shares of `transfer` that bring one of them. They need not add up to 1.
   double msb = 0, lsb = 0;
 

@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "codec/slices/sliced_matrix.h"
+#include "device/cuda/cuda_device.h"
+#include "device/cuda/fake_cuda.h"
 #include "fetch/device/device_store_fixture.h"
 
 namespace sluice::fetch {
@@ -58,9 +60,23 @@ class DeviceSlices : public testing::ExpertStoreTest {
       return fails_ ? device::Fault::kCopyFails : device::Fault::kNone;
     };
     device_ = device::make_emulated_device(std::move(device));
+    if (in_place_) device_ = make_sharing_device();
     device_store_ = std::make_unique<DeviceStore>(
         *device_, *store_, DeviceStoreOptions{.slots = slots, .staging = 3, .slot_slices = room});
     event({}, {}, true);
+  }
+
+  std::unique_ptr<device::Device> make_sharing_device() {
+    device::CudaOptions options;
+    options.memory = 8 * kMiB;
+    options.host = &accountant_;
+    options.in_place = true;
+    options.api = &cuda_;
+    return device::make_cuda_device(std::move(options));
+  }
+  ~DeviceSlices() override {
+    device_store_.reset();
+    device_.reset();
   }
 
   // The host has both slices; the device computes `ids` in this view. Returns what its launches read.
@@ -73,7 +89,7 @@ class DeviceSlices : public testing::ExpertStoreTest {
           .push_back(
               {.id = one, .parts = kBoth, .before = first ? Parts() : kBoth, .asked = kBoth, .view = kBoth});
     DevicePlan plan;
-    for (const ExpertId one : ids) plan.uses.push_back({.id = one, .stays = true, .view = view});
+    for (const ExpertId one : ids) plan.uses.push_back({.id = one, .stays = stays_, .view = view});
     device_store_->release_host(outcome, plan);
     begin_event(*store_, outcome, {.experts = all}, *scheduler_);
     device_store_->begin(0, plan);
@@ -92,8 +108,11 @@ class DeviceSlices : public testing::ExpertStoreTest {
         const DeviceStore::Use use = device_store_->use(std::move(*pin));
         Content& content = read[static_cast<std::size_t>(std::ranges::find(ids, one) - ids.begin())];
         device_->compute().wait(use.ready);
-        device_->compute().enqueue({[&content, use](const device::Access& access) {
-          content = content_of(testing::view_on(access, use.view, use.low));
+        device_->compute().enqueue({[&content, use, this](const device::Access& access) {
+          const auto kernel = [&content, view = testing::view_on(access, use.view, use.low)] {
+            content = content_of(view);
+          };
+          in_place_ ? device::testing::FakeCuda::launch(access, kernel) : kernel();
         }});
         device_store_->used(one, device_->compute().record());
       }
@@ -119,6 +138,8 @@ class DeviceSlices : public testing::ExpertStoreTest {
   Bytes lsb() const { return store_->facts().largest_rest; }
 
   bool fails_ = false;
+  bool in_place_ = false, stays_ = true;  // the device may read in place; experts stay there
+  device::testing::FakeCuda cuda_;
   std::map<ExpertId, std::map<std::uint8_t, Content>> truth_;
   std::unique_ptr<device::Device> device_;
   std::unique_ptr<DeviceStore> device_store_;
@@ -180,6 +201,21 @@ TEST_F(DeviceSlices, WhatIsCopiedAheadHasTheSlicesThatWereNamed) {
   EXPECT_FALSE(device_store_->has({.id = id(1), .view = kBoth}));
   EXPECT_TRUE(device_store_->has({.id = id(2), .view = kBoth}));
   expect_event({id(1), id(2)}, kBoth, lsb());
+}
+
+// Slices of which the device has none; of others it lacks some, which are copied.
+TEST_F(DeviceSlices, WhatPassesIsReadInPlace) {
+  in_place_ = true;
+  start(3, kBoth);
+  stays_ = false;
+  expect_event({id(0), id(1)}, Part::kMsb, 0);
+  expect_event({id(0), id(1)}, kBoth, 0);
+  EXPECT_EQ(device_store_->counters().in_place, 4u);
+  stays_ = true;
+  expect_event({id(0)}, Part::kMsb, msb());
+  expect_event({id(0)}, kBoth, lsb());
+  EXPECT_EQ(device_store_->counters().in_place, 4u);
+  EXPECT_EQ(device_store_->pins(), 0u);
 }
 
 }  // namespace

@@ -148,7 +148,7 @@ bool DeviceStore::stays(ExpertId id) const {
 }
 
 DeviceStore::Use DeviceStore::use_of(Expert& expert, Parts slices) const {
-  return {expert.view, in_slices() && !slices.has(Part::kLsb), expert.ready};
+  return {expert.view, is_low(slices), expert.ready};
 }
 
 DeviceStore::Use DeviceStore::use(ExpertId id) {
@@ -157,6 +157,7 @@ DeviceStore::Use DeviceStore::use(ExpertId id) {
 }
 
 DeviceStore::Use DeviceStore::use(ExpertStore::Pin pin) {
+  if (std::optional<Use> here = use_in_place(pin)) return *here;
   const Parts view = uses_.at(pin.id()).view;
   const auto found = experts_.find(pin.id());
   if (found != experts_.end() && found->second.has(view))
@@ -164,7 +165,7 @@ DeviceStore::Use DeviceStore::use(ExpertStore::Pin pin) {
   else
     copy_missing(pin.place(), pin.id());
   const Use use = use_of(experts_.at(pin.id()), view);
-  if (!use.ready.done()) pins_.push_back({std::move(pin), use.ready.settled()});
+  if (!use.ready.done()) pins_.hold(std::move(pin), use.ready.settled());
   return use;
 }
 
@@ -174,14 +175,19 @@ void DeviceStore::copy_missing(const PlacedExpert& place, ExpertId id) {
   const auto found = experts_.find(id);
   if (found != experts_.end()) return copy_lsb(found->second, place, Traffic::kDemand);
   make_room();
+  copy(id, needed_of(place, use.view), Traffic::kDemand,
+       use.stays ? DeviceStage::kStays : DeviceStage::kPasses);
+}
+
+PlacedExpert DeviceStore::needed_of(const PlacedExpert& place, Parts view) const {
   PlacedExpert needed = place;
-  if (in_slices() && !use.view.has(Part::kLsb)) needed.memory.rest = nullptr;
-  copy(id, needed, Traffic::kDemand, use.stays ? DeviceStage::kStays : DeviceStage::kPasses);
+  if (is_low(view)) needed.memory.rest = nullptr;
+  return needed;
 }
 
 void DeviceStore::keep_if_copied(ExpertStore::Pin pin) {
   const Event& copied = uses_.at(pin.id()).copied;
-  if (!copied.done()) pins_.push_back({std::move(pin), copied});
+  if (!copied.done()) pins_.hold(std::move(pin), copied);
 }
 
 // Experts that leave in this event hold their buffers until they are used. One that still waits for a slice
@@ -278,9 +284,10 @@ void DeviceStore::leave(Experts::iterator found) {
 }
 
 void DeviceStore::used(ExpertId id, const Event& done) {
+  uses_.at(id).computed = true;
+  if (pins_.launched(id, done)) return;
   const auto found = experts_.find(id);
   SLUICE_CHECK(found != experts_.end(), "a launch reads an expert that is not there");
-  uses_.at(id).computed = true;
   // Launches of a stream follow each other, but not those of two.
   found->second.last_use = device::all_of({found->second.last_use.settled(), done.settled()});
   uses_.at(id).copied = found->second.ready.settled();
@@ -300,8 +307,7 @@ void DeviceStore::finish_event() {
                  std::to_string(id.layer) + "/" + std::to_string(id.index) + " was not computed");
     throw *found->second.ready.error();
   }
-  for (const HeldPin& held : pins_) held.until.wait();
-  pins_.clear();
+  pins_.wait_for_all();
   uses_.clear();
   end_returns();
   begin_updates();
@@ -314,13 +320,10 @@ void DeviceStore::end_returns() {
 }
 
 void DeviceStore::abandon_event() noexcept {
-  for (const HeldPin& held : pins_) {
-    const auto found = experts_.find(held.pin.id());
-    if (found != experts_.end()) withdraw(found->second);
-  }
-  // A copy whose launch was queued has left the table: it ends by itself.
-  for (const HeldPin& held : pins_) held.until.wait();
-  pins_.clear();
+  for (const ExpertId id : pins_.ids())
+    if (const auto found = experts_.find(id); found != experts_.end()) withdraw(found->second);
+  // A copy whose launch was queued has left the table: it ends by itself, as a launch does.
+  pins_.wait_for_all();
   for (auto expert = experts_.begin(); expert != experts_.end();) {
     const bool gone = expert->second.is_in(DeviceStage::kPasses) || expert->second.ready.error().has_value();
     if (!gone) trim(expert->second);
@@ -334,16 +337,6 @@ void DeviceStore::abandon_event() noexcept {
   leaving_.clear();
   uses_.clear();
   end_returns();
-}
-
-void DeviceStore::release_pins() {
-  std::erase_if(pins_, [](const HeldPin& held) { return held.until.done(); });
-}
-
-void DeviceStore::wait_for_a_pin() {
-  SLUICE_CHECK(!pins_.empty());
-  pins_.front().until.wait();
-  release_pins();
 }
 
 }  // namespace sluice::fetch

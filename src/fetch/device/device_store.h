@@ -14,6 +14,7 @@
 #include "experts/device_plan.h"
 #include "experts/prefetch/prefetch.h"
 #include "fetch/device/device_buffers.h"
+#include "fetch/device/device_pins.h"
 #include "fetch/device/device_returns.h"
 #include "fetch/device/device_view.h"
 #include "fetch/device/expert_on_device.h"
@@ -39,8 +40,9 @@ struct DeviceStoreCounters {
   std::uint64_t hits = 0;      // used experts that were there, or on their way
   std::uint64_t loads = 0;     // copied for an event, and stayed
   std::uint64_t streamed = 0;  // copied for an event, and dropped
+  std::uint64_t in_place = 0;  // read for an event where the host has them: nothing was copied
   std::uint64_t missing =
-      0;  // of these two: the plan counted on them, but a copy had failed or been given up
+      0;  // of these three: the plan counted on them, but a copy had failed or been given up
   std::uint64_t updates = 0;           // copies begun for the cache alone
   std::uint64_t prefetches = 0;        // copies begun for an event that may come …
   std::uint64_t useful = 0, late = 0;  // … were complete, or under way, when they were needed …
@@ -50,6 +52,10 @@ struct DeviceStoreCounters {
 };
 
 // Bytes come from the host's memory alone: from pins of its store, and of what stays there.
+//
+// In place. Where the device reads the host's memory itself (device::Device::in_place), an expert takes no
+// buffer if the device has nothing of it, it does not stay, and it does not go back to the host: its launch
+// reads what the pin holds, and the pin is kept until that is over. All else is copied.
 //
 // Buffers. A slot is any buffer: an expert that stays keeps the one that it came in. slots + staging buffers
 // are enough if the cache behind the plans keeps at most `slots` experts. A buffer is overwritten only when
@@ -93,7 +99,9 @@ class DeviceStore {
     Bytes bytes() const { return view.first_bytes + (low ? 0 : view.rest_bytes); }  // that it reads
   };
   Use use(experts::ExpertId id);  // REQUIRES: has() of its use in the plan
-  Use use(ExpertStore::Pin pin);  // begins the copy, if it is needed, and keeps the pin for as long
+  // Begins the copy, if one is needed, and keeps the pin for as long. Of an expert that is read in place it
+  // keeps the pin until the launch is over that used() names.
+  Use use(ExpertStore::Pin pin);
   void keep_if_copied(ExpertStore::Pin pin);  // of an expert that was used without it
   // A launch that reads the expert has been queued; `done` follows it. Call once for each expert of the plan.
   void used(experts::ExpertId id, const device::Event& done);
@@ -104,16 +112,19 @@ class DeviceStore {
   // leave. Waits for chunks in flight.
   void abandon_event() noexcept;
 
-  // Pins that copies still need. They go in these calls and, where the host takes experts back, in use().
+  // Pins that copies and queued launches still need. They go in these calls and, where the host takes experts
+  // back, in use().
   std::size_t pins() const { return pins_.size(); }
-  void release_pins();    // those whose copies are done
-  void wait_for_a_pin();  // REQUIRES: pins() > 0
+  void release_pins() { pins_.release(); }         // those whose copies, or launches, are done
+  void wait_for_a_pin() { pins_.wait_for_one(); }  // REQUIRES: pins() > 0
 
   // Between begin() and the next: experts that an event may use, most useful first, in place of earlier
   // ones. A copy begins for those that the host has in memory, as far as staging allows beside two demanded
   // experts; what is not named again is given up. For slices the requests say which.
   void prefetch(std::span<const experts::PartRequest> requests);
 
+  // Whether an expert that does not stay is read here, where the host has it.
+  bool reads_in_place(const PlacedExpert& place) const { return in_place(place).has_value(); }
   // The first or second place where some expert will be, for measurements. REQUIRES: no event has begun.
   DeviceView spare_view(std::size_t which, const PlacedExpert& place) const;
   device::Address spare_buffer(std::size_t which) const { return buffers_.address(which); }
@@ -125,12 +136,14 @@ class DeviceStore {
  private:
   using Expert = ExpertOnDevice;
   using Experts = std::map<experts::ExpertId, Expert>;  // those that are not absent
-  struct HeldPin {
-    ExpertStore::Pin pin;
-    device::Event until;
-  };
 
   bool in_slices() const { return host_.facts().sliced; }
+  bool is_low(experts::Parts view) const { return in_slices() && !view.has(experts::Part::kLsb); }
+  PlacedExpert needed_of(const PlacedExpert& place, experts::Parts view) const;
+  // None: it must be copied.
+  std::optional<DeviceView> in_place(const PlacedExpert& place) const;
+  // Takes the pin if it gives a use.
+  std::optional<Use> use_in_place(ExpertStore::Pin& pin);
   Expert& copy(experts::ExpertId id, const PlacedExpert& place, device::Traffic traffic, DeviceStage stage);
   void copy_lsb(Expert& expert, const PlacedExpert& place, device::Traffic traffic);
   void copy_missing(const PlacedExpert& place, experts::ExpertId id);  // of what a use in the plan needs
@@ -163,7 +176,7 @@ class DeviceStore {
   std::map<experts::ExpertId, EventUse> uses_;  // of the running event
   std::vector<experts::DeviceUpdate> updates_;  // not begun, in order
   std::vector<experts::ExpertId> leaving_;      // by the plan of release_host(), until begin()
-  std::vector<HeldPin> pins_;
+  DevicePins pins_;
   DeviceReturns returns_;
   DeviceStoreCounters counters_;
 };

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -49,6 +51,15 @@ class DeviceStoreTest : public ExpertStoreTest {
     }
   }
 
+  // Has the device do this, which is what an operation is for. Here operations are functions.
+  virtual void launch_kernel(const device::Access& /*access*/, std::function<void()> kernel) { kernel(); }
+  static void read_all(const ExpertView& view, std::vector<std::byte>& into) {
+    for (const codec::MatrixRef* matrix : {&view.gate, &view.up, &view.down}) {
+      const std::vector<std::byte> bytes = bytes_of(*matrix);
+      into.insert(into.end(), bytes.begin(), bytes.end());
+    }
+  }
+
   // Runs one event whose experts are all computed on the device, and returns what launches read, in the order
   // of the plan. Where an expert is in one tier alone, the experts `adopted` come back to the host.
   std::vector<std::vector<std::byte>> event(const experts::DevicePlan& plan, std::uint16_t layer = 0,
@@ -74,12 +85,10 @@ class DeviceStoreTest : public ExpertStoreTest {
           std::ranges::find(plan.uses, one, &experts::DeviceUse::id) - plan.uses.begin());
       device::Stream& stream = device_->compute();
       stream.wait(use.ready);
-      stream.enqueue({[&read, use, place](const device::Access& access) {
-        const ExpertView view = view_on(access, use.view, use.low);
-        for (const codec::MatrixRef* matrix : {&view.gate, &view.up, &view.down}) {
-          const std::vector<std::byte> bytes = bytes_of(*matrix);
-          read[place].insert(read[place].end(), bytes.begin(), bytes.end());
-        }
+      stream.enqueue({[&read, use, place, this](const device::Access& access) {
+        launch_kernel(access, [&into = read[place], view = view_on(access, use.view, use.low)] {
+          read_all(view, into);
+        });
       }});
       device_store_->used(one, stream.record());
       given.push_back(one);

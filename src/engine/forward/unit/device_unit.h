@@ -47,6 +47,7 @@ class DeviceUnit final : public ComputeUnit {
   device::Event copy_sample(const fetch::PlacedExpert& place);
   device::Event copy_little();
   device::Event copy_little_back();
+  bool reads_in_place(const fetch::PlacedExpert& place) const { return store_.reads_in_place(place); }
   device::HostPace* host_pace() { return device_.host_pace(); }  // as Device::host_pace()
 
   void release_host(const experts::EventOutcome& host, const experts::DevicePlan& plan) override {

@@ -96,6 +96,7 @@ class Measurement {
     profile.expert = place_.bytes();
     if (profile.in_slices()) profile.lsb = place_.layout->rest.bytes;
     profile.row = tools_.model.config.hidden * sizeof(float);
+    profile.in_place = unit_.reads_in_place(place_);
     profile.idle = link({});
     profile.busy = link(on_host_);
     profile.sync = median([&] { return seconds_until([&] { return unit_.copy_little_back(); }); });
