@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/machine/soon.h"
 
 namespace sluice::device {
 namespace {
@@ -143,7 +144,7 @@ void ChunkedLink::Core::run(Lane& lane) {
   const std::size_t most = most_under_way();
   std::unique_lock lock(mutex);
   for (;;) {
-    lane.changed.wait(lock, [&] { return stop || !lane.ready.empty() || !lane.under_way.empty(); });
+    wait_soon(lock, lane.changed, [&] { return stop || !lane.ready.empty() || !lane.under_way.empty(); });
     if (!stop && !lane.ready.empty() && lane.under_way.size() < most)
       start_chunk(lane, lock);
     else if (!lane.under_way.empty())

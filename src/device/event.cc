@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/machine/soon.h"
+
 namespace sluice::device {
 
 struct Event::State {
@@ -33,7 +35,7 @@ std::optional<Error> Event::error() const {
 void Event::wait() const {
   if (state_ == nullptr) return;
   std::unique_lock lock(state_->mutex);
-  state_->changed.wait(lock, [&] { return state_->done; });
+  wait_soon(lock, state_->changed, [&] { return state_->done; });
   if (state_->error) throw Error(*state_->error);
 }
 

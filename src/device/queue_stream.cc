@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/machine/soon.h"
+
 namespace sluice::device {
 
 std::optional<double> Arithmetic::modelled(const Operation& operation) const {
@@ -113,7 +115,8 @@ void QueueStream::sleep(std::unique_lock<std::mutex>& lock) {
       lock.lock();
       if (stop_ || can_go_on()) return;
     }
-    wake_->changed.wait(lock);
+    const bool was_empty = queue_.empty();
+    wait_soon(lock, wake_->changed, [&] { return stop_ || can_go_on() || (was_empty && !queue_.empty()); });
   }
 }
 

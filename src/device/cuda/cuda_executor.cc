@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/machine/soon.h"
+
 namespace sluice::device {
 CudaExecutor::CudaExecutor(CudaCalls& calls, Gate& gate, CudaBusy& busy)
     : calls_(calls), gate_(gate), busy_(busy), marks_(calls), fault_(calls), queue_(calls) {
@@ -68,7 +70,7 @@ void CudaExecutor::wait_for_batches() {
   gate_.admit_this_thread();
   std::unique_lock lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [&] { return stop_ || !batches_.empty(); });
+    wait_soon(lock, changed_, [&] { return stop_ || !batches_.empty(); });
     if (batches_.empty()) return;
     Batch batch = std::move(batches_.front());
     batches_.pop_front();

@@ -1,0 +1,32 @@
+// Waiting for another thread that is probably done in a moment.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "base/machine/thread_pool.h"
+
+namespace sluice {
+
+// Returns when ready() is true, which `lock` protects and after which `changed` is notified. A thread that sleeps is
+// woken some 50 µs late on a virtual machine, as long as a GPU computes; so where this process has cores for it,
+// the caller first looks for as long as one such sleep costs. The calling thread must not hold other locks.
+template <class Ready>
+void wait_soon(std::unique_lock<std::mutex>& lock, std::condition_variable& changed, const Ready& ready) {
+  constexpr std::chrono::microseconds kLook{50};
+  constexpr unsigned kCpus = 8;  // with fewer, who looks would be in the way of who works
+  static const bool has_cpus = usable_cpus() >= kCpus;
+  if (has_cpus) {
+    const auto end = std::chrono::steady_clock::now() + kLook;
+    while (!ready() && std::chrono::steady_clock::now() < end) {
+      lock.unlock();
+      std::this_thread::yield();
+      lock.lock();
+    }
+  }
+  changed.wait(lock, ready);
+}
+
+}  // namespace sluice
