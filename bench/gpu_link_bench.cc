@@ -1,5 +1,6 @@
 // Measures copies of experts over the link of a CUDA device, alone and while this CPU computes experts,
-// beside plain copies of page-locked memory; checks what has arrived.
+// beside plain copies of page-locked memory; checks what has arrived. --threads N: those that compute; else as
+// many as there are CPUs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -93,7 +94,7 @@ bool has_arrived(device::Device& device, const Experts& experts, const device::B
 // Computes one expert after the other for a token with all threads, until it is told to stop.
 class Host {
  public:
-  explicit Host(const Experts& experts) : experts_(experts), pool_(usable_cpus()) {
+  Host(const Experts& experts, unsigned threads) : experts_(experts), pool_(threads) {
     context_.pool = &pool_;
     context_.isa = best_isa();
     const std::vector<float> x(kColumns, .5f);
@@ -126,7 +127,8 @@ class Host {
 }  // namespace
 
 int main(int argc, char** argv) try {
-  bench::check_options(argc, argv, {"json"});
+  bench::check_options(argc, argv, {"json", "threads"});
+  const auto threads = static_cast<unsigned>(bench::whole_option(argc, argv, "threads", usable_cpus(), 1));
   bench::Report report("gpu_link", argc, argv);
   if (device::gpu_lack() != device::GpuLack::kNothing) {
     fmt::print("no CUDA device: nothing was measured\n");
@@ -139,7 +141,7 @@ int main(int argc, char** argv) try {
   {
     const Experts experts(accountant);
     const device::Block there = device->memory().allocate(Account::kExperts, kUnderWay * kExpert);
-    Host host(experts);
+    Host host(experts, threads);
     constexpr double kBytes = static_cast<double>(kCopies * kExpert);
     const auto plain_s = [] { return kBytes / device::measure_cuda_link(0, 64 * kMiB).to_device; };
     std::vector<double> plain, plain_beside;  // seconds that as many bytes take

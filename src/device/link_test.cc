@@ -39,7 +39,7 @@ TEST_P(LinkTest, CopiesThereAndBack) {
   EXPECT_EQ(counters[Traffic::kDemand].copies, 4u);
   EXPECT_EQ(counters[Traffic::kDemand].bytes, 1 + 1000 + 3 * kMiB + 5);
   EXPECT_EQ(counters[Traffic::kResult].bytes, counters[Traffic::kDemand].bytes);
-  EXPECT_EQ(counters.to_device.pieces, 1u + 1 + 1 + 3);
+  EXPECT_GE(counters.to_device.pieces, 4u);  // of chunks whose size is the link's own
   EXPECT_EQ(counters[Traffic::kPrefetch].copies, 0u);
 }
 

@@ -130,7 +130,7 @@ class DeviceFor {
   }
   // For one engine at a time.
   kernels::UnitKernels& kernels(const UnitParts& parts) {
-    kernels_ = make_unit_kernels(device::EmulatedSpec(), *device_, parts);
+    kernels_ = make_unit_kernels(device::EmulatedSpec(), *device_, parts, DeviceMath::kSame);
     return *kernels_;
   }
   // Sets what the host keeps of experts, which have this many bytes each.

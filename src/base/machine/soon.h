@@ -4,8 +4,8 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
-#include <thread>
 
+#include "base/machine/pause.h"
 #include "base/machine/thread_pool.h"
 
 namespace sluice {
@@ -22,7 +22,7 @@ void wait_soon(std::unique_lock<std::mutex>& lock, std::condition_variable& chan
     const auto end = std::chrono::steady_clock::now() + kLook;
     while (!ready() && std::chrono::steady_clock::now() < end) {
       lock.unlock();
-      std::this_thread::yield();
+      for (int i = 0; i < 8; ++i) pause();
       lock.lock();
     }
   }

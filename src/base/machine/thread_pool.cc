@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/machine/cgroup.h"
+#include "base/machine/pause.h"
 #include "base/setting.h"
 
 namespace sluice {
@@ -27,14 +28,6 @@ constexpr std::chrono::microseconds kSpin{100};
 
 // Pieces per thread: enough that one delayed thread does not delay the others, few enough to stay cheap.
 constexpr std::size_t kPiecesPerThread = 4;
-
-void pause() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#else
-  std::this_thread::yield();
-#endif
-}
 
 struct Worker {
   const void* pool = nullptr;

@@ -3,8 +3,8 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <thread>
 
+#include "base/machine/pause.h"
 #include "device/cuda/cuda_api.h"
 
 namespace sluice::device {
@@ -141,7 +141,7 @@ class RuntimeApi final : public CudaApi {
     do {
       const cudaError_t code = cudaEventQuery(event_of(mark));
       if (code != cudaErrorNotReady) return code;
-      std::this_thread::yield();
+      pause();
     } while (std::chrono::steady_clock::now() < end);
     return cudaEventSynchronize(event_of(mark));
   }

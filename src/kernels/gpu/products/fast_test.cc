@@ -159,7 +159,7 @@ TEST_P(FastProducts, MlpsAreNearTheHosts) {
       error += std::pow(double{found[i]} - expected[i], 2);
       size += std::pow(double{expected[i]}, 2);
     }
-    EXPECT_LT(error, 1e-4 * size) << static_cast<int>(form) << ", " << d << ", " << width;
+    EXPECT_LT(error, 1e-3 * size) << static_cast<int>(form) << ", " << d << ", " << width;
     here.tokens = 1;
     here.inputs.fill(floats_of(arranged) + (tokens - 1) * activation_floats(up.ref()));
     here.out = floats_of(alone);
