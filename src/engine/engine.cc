@@ -13,6 +13,7 @@
 #include "engine/forward/moe_block.h"
 #include "engine/forward/relative_bias.h"
 #include "engine/model_identity.h"
+#include "engine/plan/device_choice.h"
 #include "engine/plan/gate_residual.h"
 #include "engine/plan/run_policies.h"
 #include "engine/plan/unit_parts.h"
@@ -42,7 +43,7 @@ Engine::Impl::Impl(const store::Checkpoint& checkpoint, const model::Model& mode
       hooks_(hooks),
       drafting_(model.config.sparse_layers(), static_cast<std::uint32_t>(model.config.moe.top_k),
                 statistics_.decode),
-      pool_(plan_.threads != 0 ? plan_.threads : usable_cpus()),
+      pool_(compute_threads(plan_, usable_cpus())),
       kernels_(make_kernels(pool_, plan_, &isa_warning_)),
       logit_rows_(logit_rows),
       device_facts_(std::move(device)),

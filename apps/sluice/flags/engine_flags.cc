@@ -190,7 +190,7 @@ void add_engine_flags(Command& command, EngineFlags& flags, const EngineHelp& he
   add_common_flags(
       command, flags,
       {.memory = "Budget for everything (8GiB, 500MB); default: what is free, less max(512 MiB, 5 %)",
-       .threads = "Compute threads; 0: all usable CPUs",
+       .threads = "Compute threads; 0: all usable CPUs, beside a GPU two less of eight or more",
        .isa = "Instruction set: auto, scalar, avx2, avx512, avx512_vbmi2, avx512_bf16, amx, neon",
        .io = "How weights are read: direct, buffered, mmap",
        .seed = help.seed,

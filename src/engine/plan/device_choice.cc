@@ -198,6 +198,12 @@ void leave_experts_to_host(EnginePlan& plan) {
   if (plan.where_all_fits) leave(*plan.where_all_fits);
 }
 
+unsigned compute_threads(const EnginePlan& plan, unsigned cpus) {
+  constexpr unsigned kLeast = 8, kLeft = 2;
+  if (plan.threads != 0) return plan.threads;
+  return plan.device && !plan.device->spec.is_played() && cpus >= kLeast ? cpus - kLeft : cpus;
+}
+
 std::uint32_t prefetch_size_of(const EngineOptions& options, const PolicyPlan& policies,
                                const ModelFacts& facts) {
   if (!policies.prefetch->prefetches) {

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/machine/cpu.h"
+#include "engine/plan/device_choice.h"
 #include "engine/plan/engine_plan.h"
 #include "kernels/context.h"
 
@@ -209,6 +210,20 @@ TEST(SettledDevice, TheLinkOfAGpuIsLimitedAsItIsAskedFor) {
   EXPECT_FALSE(played(25e9).device->link_limit);
   EXPECT_EQ(played(1e9).device->link_limit.value().without, 1e9);
   EXPECT_EQ(played(1e9).device->spec.link_limit(), .5e9);
+}
+
+TEST(SettledDevice, TwoOfManyCpusAreLeftToAGpu) {
+  EngineOptions options;
+  options.math = Math::kF32;
+  EXPECT_EQ(compute_threads(resolve(options, kModel), 16), 16u);
+  options.device = "emulated";
+  EXPECT_EQ(compute_threads(resolve(options, kModel), 16), 16u);
+  options.device = "cuda:0";
+  EXPECT_EQ(compute_threads(resolve(options, kModel), 16), 14u);
+  EXPECT_EQ(compute_threads(resolve(options, kModel), 8), 6u);
+  EXPECT_EQ(compute_threads(resolve(options, kModel), 7), 7u);
+  options.threads = 16;
+  EXPECT_EQ(compute_threads(resolve(options, kModel), 8), 16u);
 }
 
 TEST(SettledDevice, MathOfItsOwnNeedsAFixedPlacement) {
