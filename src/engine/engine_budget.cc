@@ -77,10 +77,19 @@ Bytes kv_need(const EnginePlan& plan, const model::ModelConfig& config) {
          plan.sequences * EncoderMemory::bytes(config, plan.cache_dtype, plan.encoder_positions);
 }
 
-// Tokens of the longest prompts that one step can have: those of all sequences.
+// Tokens of the longest prompts that one step must be able to have.
 std::size_t longest_step(const EnginePlan& plan) {
-  const std::size_t tokens = plan.kv_tokens ? kv_rows(plan) : plan.positions * plan.sequences;
+  const std::size_t tokens = plan.kv_tokens ? kv_rows(plan) : plan.positions;
   return std::max(plan.sequences, std::min(plan.chunk, std::max(tokens, plan.encoder_positions)));
+}
+
+// Those of prompts of all sequences in one step, where their activations are a small part of the budget: what
+// they take, the cache of experts lacks in every step.
+std::size_t shared_step(const EnginePlan& plan, const MemoryNeeds& needs, Bytes budget) {
+  constexpr Bytes kShare = 32;
+  std::size_t tokens = std::min(plan.chunk, plan.positions * plan.sequences);
+  while (tokens > needs.most_chunk && needs.activations(needs.self, tokens) > budget / kShare) tokens /= 2;
+  return std::max(tokens, needs.most_chunk);
 }
 
 MemoryPlan memory_plan(const BudgetParts& parts, Bytes budget, DenseView dense) {
@@ -118,6 +127,8 @@ MemoryPlan memory_plan(const BudgetParts& parts, Bytes budget, DenseView dense) 
     return workspace_bytes(shape.parts.model.config, workspace_shape(shape.parts, chunk)).host +
            round_up(kernels::Scratch::bytes(shape.parts.kernels, shape.scratch), kBlockBytes);
   };
+  if (!plan.kv_tokens)
+    needs.most_chunk = std::min(shared_step(plan, needs, budget), std::max(parts.most_chunk, plan.sequences));
   const Bytes all = needs.dense + needs.kv + needs.serve +
                     needs.experts * (needs.expert_bytes + needs.staging_per_expert) +
                     needs.activations(&shape, needs.most_chunk);
