@@ -1,6 +1,6 @@
 // Measures copies of experts over the link of a CUDA device, alone and while this CPU computes experts,
-// beside plain copies of page-locked memory; checks what has arrived. --threads N: those that compute; else as
-// many as there are CPUs.
+// beside plain copies of page-locked memory; checks what has arrived. --threads N: those that compute; else
+// as many as there are CPUs.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -93,10 +93,10 @@ Bytes recover_room(const BudgetParts& parts, UnitParts unit, DenseView view) {
   unit.recover_room = 0;
   const std::optional<Bytes> budget = budget_of(parts);
   const Bytes least = least_of(choice, device_needs(parts, unit, view));
-  if (!budget) return words;
+  if (!budget || words == 0) return words;
   if (*budget < least || words > (*budget - least) / 4) return 0;
-  // Several experts at a time keep a GPU busy: eight are multiplied 2.7 times as fast as packed, and one by one
-  // 1.6 times (of 1408 x 2048, 64 tokens each; H100).
+  // Several experts at a time keep a GPU busy: eight are multiplied 2.7 times as fast as packed, and one by
+  // one 1.6 times (of 1408 x 2048, 64 tokens each; H100).
   constexpr Bytes kMostAtOnce = 8, kShare = 64;
   return words * std::clamp<Bytes>((*budget - least) / kShare / words, 1, kMostAtOnce);
 }

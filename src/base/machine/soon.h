@@ -10,9 +10,10 @@
 
 namespace sluice {
 
-// Returns when ready() is true, which `lock` protects and after which `changed` is notified. A thread that sleeps is
-// woken some 50 µs late on a virtual machine, as long as a GPU computes; so where this process has cores for it,
-// the caller first looks for as long as one such sleep costs. The calling thread must not hold other locks.
+// Returns when ready() is true, which `lock` protects and after which `changed` is notified. A thread that
+// sleeps is woken some 50 µs late on a virtual machine, as long as a GPU computes; so where this process has
+// cores for it, the caller first looks for as long as one such sleep costs. The calling thread must not hold
+// other locks.
 template <class Ready>
 void wait_soon(std::unique_lock<std::mutex>& lock, std::condition_variable& changed, const Ready& ready) {
   constexpr std::chrono::microseconds kLook{50};

@@ -17,9 +17,10 @@ namespace sluice::device {
 // while its thread waits. References must outlive it.
 class CudaMover final : public Mover {
  public:
-  // Between two copies an engine stands still for some 8 µs, while it takes note of a mark. So chunks are large
-  // where nothing limits the link: one takes 80 µs on PCIe 5. A thread that sleeps until it is over wakes up
-  // as much later: two behind it keep the engine busy meanwhile, a third one makes up for a late wake-up.
+  // Between two copies an engine stands still for some 8 µs, while it takes note of a mark. So chunks are
+  // large where nothing limits the link: one takes 80 µs on PCIe 5. A thread that sleeps until it is over
+  // wakes up as much later: two behind it keep the engine busy meanwhile, a third one makes up for a late
+  // wake-up.
   static constexpr Bytes kChunk = 4 * kMiB;
   static constexpr std::size_t kMostUnderWay = 4;
 

@@ -24,8 +24,9 @@ void check_device_math(const EngineOptions& options, const PolicyPlan& policies)
 // Where the device has no good kernels for any expert: none is computed or kept there. REQUIRES: plan.device.
 void leave_experts_to_host(EnginePlan& plan);
 
-// Threads that compute on this machine, of so many CPUs. Beside a GPU two are left to the threads of its stream
-// and its link, where there are eight or more: else these wait for a slice while experts are computed.
+// Threads that compute on this machine, of so many CPUs. Beside a GPU two are left to the threads of its
+// stream and its link, where there are eight or more: else these wait for a slice while experts are
+// computed.
 unsigned compute_threads(const EnginePlan& plan, unsigned cpus);
 
 // Experts of a layer that are copied ahead; 0 where nothing is prefetched. Error(kUsage).

@@ -27,7 +27,7 @@
 #include "experts/schedule/expert_costs.h"
 #include "fetch/fetch_options.h"
 #include "kernels/context.h"
-#include "kernels/gpu/device_math.h"
+#include "kernels/ops/device_math.h"
 
 namespace sluice::experts {
 class RoutingScript;

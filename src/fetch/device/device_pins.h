@@ -17,7 +17,8 @@ class DevicePins {
  public:
   // Until that is done, which is never with an error.
   void hold(ExpertStore::Pin pin, const device::Event& until) { held_.push_back({std::move(pin), until}); }
-  // Of an expert that a launch will read where the host has it: until launched() says when that is over.
+  // The pin of an expert that a launch will read where the host has it: until launched() says when that is
+  // over.
   void hold_for_launch(ExpertStore::Pin pin) { unlaunched_.push_back(std::move(pin)); }
   // The launch is queued, and over with `done`. False: the expert is no such one.
   bool launched(experts::ExpertId id, const device::Event& done);

@@ -99,8 +99,8 @@ class DeviceStore {
     Bytes bytes() const { return view.first_bytes + (low ? 0 : view.rest_bytes); }  // that it reads
   };
   Use use(experts::ExpertId id);  // REQUIRES: has() of its use in the plan
-  // Begins the copy, if one is needed, and keeps the pin for as long. Of an expert that is read in place it
-  // keeps the pin until the launch is over that used() names.
+  // Begins the copy, if one is needed, and keeps the pin for as long; where an expert is read in place,
+  // until the launch is over that used() names.
   Use use(ExpertStore::Pin pin);
   void keep_if_copied(ExpertStore::Pin pin);  // of an expert that was used without it
   // A launch that reads the expert has been queued; `done` follows it. Call once for each expert of the plan.

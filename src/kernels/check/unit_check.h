@@ -9,7 +9,7 @@
 #include "base/dtype.h"
 #include "codec/matrix_format.h"
 #include "device/device.h"
-#include "kernels/gpu/device_math.h"
+#include "kernels/ops/device_math.h"
 #include "kernels/ops/gating.h"
 #include "kernels/ops/unit_kernels.h"
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/bytes.h"
-#include "kernels/gpu/device_math.h"
+#include "kernels/ops/device_math.h"
 
 namespace sluice::kernels {
 

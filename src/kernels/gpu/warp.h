@@ -38,11 +38,11 @@
 //   ballot(mask) → std::uint32_t  the same for all lanes; count(Word) bits that are set,
 //                                 ones(std::uint32_t) those of a plain value
 //   bf16_pair(even, odd) → Word   two Floats, each rounded to BF16, `even` in the lower half
-//   add_tile(sums, a, b)          sums = sums + a · b for 16 rows, 16 columns of BF16, and 8 of what is multiplied
-//                                 with them, in an order of the unit's own. Lane 4g + t has of `a` the columns
-//                                 2t, 2t + 1 of rows g and g + 8, then columns 2t + 8, 2t + 9 of these rows; of
-//                                 `b` 2t, 2t + 1, then 2t + 8, 2t + 9 of number g; of `sums` numbers 2t and 2t + 1
-//                                 of row g, then of row g + 8
+//   add_tile(sums, a, b)          sums = sums + a · b for 16 rows and 16 columns of BF16, and 8 numbers that
+//                                 are multiplied with them, in an order of its own. Lane 4g + t has of
+//                                 `a` columns 2t, 2t + 1 of rows g and g + 8, then 2t + 8, 2t + 9 of these;
+//                                 of `b` columns 2t, 2t + 1, then 2t + 8, 2t + 9 of number g; of `sums`
+//                                 numbers 2t and 2t + 1 of row g, then of row g + 8
 //   permute(low, high, s) → Word  byte i is byte (s >> 4i & 7) of the eight bytes low, high
 //   shared()                      K::kShared bytes of a kernel K that has such a constant, at a multiple of
 //                                 16; what the lanes of this warp, and no others, tell each other

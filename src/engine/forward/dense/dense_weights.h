@@ -65,7 +65,7 @@ class DenseWeights {
                                   DenseView view, bool on_device);
   static Bytes device_bytes(const store::Checkpoint& checkpoint, const model::Model& model, DenseView view);
   // What kernels of a GPU need to make words of the packed matrices that one operation multiplies, at most:
-  // gate and up of an MLP, or another one. Of the output head few tokens are multiplied.
+  // gate and up of an MLP, or another one. Few tokens are multiplied with the output head.
   static Bytes recovered_bytes_at_once(const store::Checkpoint& checkpoint, const model::Model& model,
                                        DenseView view);
   // The formats in which matrices may be multiplied with the activations of a layer, each once. (Routers and

@@ -6,7 +6,7 @@
 #include "device/choice/device_spec.h"
 #include "device/device.h"
 #include "engine/plan/unit_parts.h"
-#include "kernels/gpu/device_math.h"
+#include "kernels/ops/device_math.h"
 #include "kernels/ops/unit_kernels.h"
 
 namespace sluice::engine {

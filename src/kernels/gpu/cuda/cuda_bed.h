@@ -21,8 +21,8 @@ class CudaBed {
  public:
   using Launches = FunctionRef<void(UnitKernels& kernels, const device::Access& access)>;
 
-  // A device with `memory` bytes for operands, beside the room of its kernels. Null where there is none, or none
-  // in this build: `why` says so. Error(kIo).
+  // A device with `memory` bytes for operands, beside the room of its kernels. Null where there is none, or
+  // none in this build: `why` says so. Error(kIo).
   static std::unique_ptr<CudaBed> make(Bytes memory, const GpuKernelOptions& kernels, std::string& why);
   virtual ~CudaBed() = default;
 

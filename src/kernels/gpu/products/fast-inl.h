@@ -1,6 +1,6 @@
-// Products with BF16 words by a GPU's units for matrices: activations are rounded to BF16, and the products of
-// 16 columns are summed in an order of the unit's own. Bits are not those of matmul.h; but each output is made
-// by the same steps, however a launch is cut up and whatever else is multiplied in it.
+// Products with BF16 words by a GPU's units for matrices: activations are rounded to BF16, and the products
+// of 16 columns are summed in an order of the unit's own. Bits are not those of matmul.h; but each output is
+// made by the same steps, however a launch is cut up and whatever else is multiplied in it.
 #pragma once
 
 #include "kernels/gpu/products/product-inl.h"
@@ -9,9 +9,9 @@
 namespace sluice::kernels::gpu {
 
 // A warp has R tiles of 16 rows, or of 8 rows of each of two sides, by T tiles of 8 tokens. Lane 4g + t of a
-// tile reads rows g and g + 8, or row g of either side, and multiplies with token g; it has the outputs of these
-// rows for tokens 2t and 2t + 1. Which columns of a half a unit takes together follows from how lanes read:
-// 8t … 8t + 3, then 8t + 4 … 8t + 7, of each t.
+// tile reads rows g and g + 8, or row g of either side, and multiplies with token g; it has the outputs of
+// these rows for tokens 2t and 2t + 1. Which columns of a half a unit takes together follows from how lanes
+// read: 8t … 8t + 3, then 8t + 4 … 8t + 7, of each t.
 template <int R, int T>
 struct FastKernel {
   using Args = ProductItems;

@@ -36,7 +36,7 @@ struct Product {
   }
   std::size_t rows() const { return weight.ref().shape.rows; }
   std::size_t columns() const { return weight.ref().shape.columns; }
-  // Of `count` tokens from `first` on.
+  // The outputs of `count` tokens from `first` on.
   std::vector<float> run(TestUnit unit, std::size_t first, std::size_t count, bool exact = false) const {
     std::vector<float> y(count * rows());
     run_on(unit,

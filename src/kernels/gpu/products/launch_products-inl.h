@@ -14,13 +14,13 @@
 #include "base/error.h"
 #include "codec/matrix_format.h"
 #include "device/access.h"
-#include "kernels/gpu/device_math.h"
 #include "kernels/gpu/products/block_rows-inl.h"
 #include "kernels/gpu/products/fast-inl.h"
 #include "kernels/gpu/products/packed-inl.h"
 #include "kernels/gpu/products/product-inl.h"
 #include "kernels/gpu/products/recover_batch.h"
 #include "kernels/gpu/products/word_rows-inl.h"
+#include "kernels/ops/device_math.h"
 
 namespace sluice::kernels::gpu {
 

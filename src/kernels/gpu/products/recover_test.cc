@@ -145,7 +145,8 @@ TEST_P(GpuRecover, ProductsReportDamagedChunks) {
   EXPECT_NO_THROW(run_on(GetParam(), op, kWithRoom));
 }
 
-// Of some matrices the words have room, of others they have not; some are too wide to be multiplied as words.
+// The words of some matrices have room, those of others have not; some are too wide to be multiplied as
+// words.
 TEST_P(GpuRecover, ProductsHaveTheHostsBitsWithRoomAndWithout) {
   std::mt19937_64 random = test_random(25);
   for (int trial = 0; trial < 40; ++trial) {
