@@ -42,12 +42,21 @@ TEST(JsonCursor, TakesWhatTheReaderTakes) {
         text.insert(at, words[random() % words.size()]);
     }
     const std::string fault = fault_of(text);
+    // The cursor knows the grammar alone: 2E+1212 is a number by it, though no double holds it.
     if (fault.find("duplicate key") != std::string::npos) continue;
+    if (fault.find("number overflow") != std::string::npos) continue;
     const bool expected = fault.empty();
     good += expected ? 1 : 0;
     ASSERT_EQ(is_json(text), expected) << text << '\n' << fault;
   }
   EXPECT_GT(good, 2'000u);
+}
+
+TEST(JsonCursor, TakesNumbersBeyondADouble) {
+  for (const std::string text : {"2E+1212", "[-1e999]", R"({"a": 1e400, "b": 0})"}) {
+    EXPECT_TRUE(is_json(text)) << text;
+    EXPECT_NE(fault_of(text).find("number overflow"), std::string::npos) << text;
+  }
 }
 
 TEST(StringContent, IsThatOfTheReader) {
