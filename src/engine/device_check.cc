@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "engine/forward/common/gating.h"
 #include "engine/forward/dense/dense_weights.h"
@@ -33,7 +34,10 @@ kernels::UnitWork work_of(const store::Checkpoint& checkpoint, const model::Mode
   return work;
 }
 
-void step_down(const store::Checkpoint& checkpoint, const model::Model& model, EnginePlan& plan) {
+// The plan with what a device computes otherwise left to the host.
+EnginePlan stepped_down(const store::Checkpoint& checkpoint, const model::Model& model, EnginePlan plan,
+                        std::vector<UnitFault> faults) {
+  plan.device_faults = std::move(faults);
   const auto of_all_experts = [](const UnitFault& fault) {
     return fault.of_experts && fault.format == nullptr;
   };
@@ -46,6 +50,7 @@ void step_down(const store::Checkpoint& checkpoint, const model::Model& model, E
   };
   plan.device->experts_lack = experts_lacking(checkpoint, model, is_good);
   if (plan.device->experts_lack.all()) leave_experts_to_host(plan);
+  return plan;
 }
 
 }  // namespace
@@ -68,15 +73,17 @@ kernels::UnitWork all_gpu_work() {
   return work;
 }
 
-device::DeviceFacts open_device(const store::Checkpoint& checkpoint, const model::Model& model,
-                                const device::DeviceMaker& devices, const KernelMaker& make_kernels,
-                                EnginePlan& plan) {
-  const device::DeviceSpec& spec = plan.device.value().spec;
+SettledPlan settled_plan(const store::Checkpoint& checkpoint, const model::Model& model,
+                         const device::DeviceMaker& devices, const KernelMaker& make_kernels,
+                         EnginePlan asked) {
+  if (!asked.device) return {std::move(asked)};
+  const device::DeviceSpec& spec = asked.device->spec;
   device::DeviceFacts facts = devices.facts(spec);
-  if (spec.is_played()) return facts;  // with the functions of the host
-  plan.device_faults = check_device(spec, devices, make_kernels, work_of(checkpoint, model, plan)).faults;
-  if (!plan.device_faults.empty()) step_down(checkpoint, model, plan);
-  return facts;
+  if (spec.is_played()) return {std::move(asked), std::move(facts)};  // with the functions of the host
+  std::vector<UnitFault> faults =
+      check_device(spec, devices, make_kernels, work_of(checkpoint, model, asked)).faults;
+  if (faults.empty()) return {std::move(asked), std::move(facts)};
+  return {stepped_down(checkpoint, model, std::move(asked), std::move(faults)), std::move(facts)};
 }
 
 std::string device_warning(const EnginePlan& plan) {

@@ -22,11 +22,16 @@ kernels::UnitCheck check_device(const device::DeviceSpec& spec, const device::De
 // All that a GPU has kernels for.
 kernels::UnitWork all_gpu_work();
 
-// The facts of the plan's device. What it does not compute as the host does is left to the host: the plan
-// says so from now on. Errors of device_facts() and of making a device. REQUIRES: plan.device.
-device::DeviceFacts open_device(const store::Checkpoint& checkpoint, const model::Model& model,
-                                const device::DeviceMaker& devices, const KernelMaker& kernels,
-                                EnginePlan& plan);
+// A plan to run by, and what its device is.
+struct SettledPlan {
+  EnginePlan plan;
+  device::DeviceFacts device = {};  // blank without a device
+};
+
+// The plan as asked for, with what its device does not compute as the host does left to the host. Errors of
+// device_facts() and of making a device. A plan without a device comes back as it is.
+SettledPlan settled_plan(const store::Checkpoint& checkpoint, const model::Model& model,
+                         const device::DeviceMaker& devices, const KernelMaker& kernels, EnginePlan asked);
 
 // For the user: what the host does instead of the device, and why. Empty: nothing.
 std::string device_warning(const EnginePlan& plan);

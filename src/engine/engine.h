@@ -95,7 +95,8 @@ class Engine {
   class Impl;  // engine_impl.h
   // Where nobody has asked for the plan's device and it cannot be used: without it.
   static std::unique_ptr<Impl> begin_impl(const store::Checkpoint& checkpoint, const model::Model& model,
-                                          EnginePlan plan, std::size_t logit_rows, const EngineHooks& hooks);
+                                          const EnginePlan& plan, std::size_t logit_rows,
+                                          const EngineHooks& hooks);
   const std::unique_ptr<Impl> impl_;
 };
 

@@ -12,34 +12,32 @@ Engine::Engine(const store::Checkpoint& checkpoint, const model::Model& model, E
 
 Engine::Engine(const store::Checkpoint& checkpoint, const model::Model& model, EnginePlan plan,
                std::size_t logit_rows, const EngineHooks& hooks)
-    : impl_(begin_impl(checkpoint, model, std::move(plan), logit_rows, hooks)) {}
+    : impl_(begin_impl(checkpoint, model, plan, logit_rows, hooks)) {}
 
 std::unique_ptr<Engine::Impl> Engine::begin_impl(const store::Checkpoint& checkpoint,
-                                                 const model::Model& model, EnginePlan plan,
+                                                 const model::Model& model, const EnginePlan& plan,
                                                  std::size_t logit_rows, const EngineHooks& hooks) {
   process_baseline();  // before anything of a device counts as the process's own
-  const auto open = [&] {
-    return plan.device && !hooks.second_unit
-               ? open_device(checkpoint, model, hooks.devices, hooks.kernels, plan)
-               : device::DeviceFacts{};
+  const auto settled = [&]() -> SettledPlan {
+    if (hooks.second_unit) return {plan};
+    return settled_plan(checkpoint, model, hooks.devices, hooks.kernels, plan);
   };
-  if (!plan.without_device) {
-    device::DeviceFacts device = open();
-    return std::make_unique<Impl>(checkpoint, model, std::move(plan), std::move(device), logit_rows, hooks);
-  }
+  const auto begun = [&](SettledPlan by) {
+    return std::make_unique<Impl>(checkpoint, model, std::move(by.plan), std::move(by.device), logit_rows,
+                                  hooks);
+  };
+  if (!plan.without_device) return begun(settled());
   EnginePlan other = *plan.without_device;
   try {
-    device::DeviceFacts device = open();
-    if (plan.device_faults.empty())
-      return std::make_unique<Impl>(checkpoint, model, std::move(plan), std::move(device), logit_rows, hooks);
-    other.device_faults = std::move(plan.device_faults);
+    SettledPlan with_device = settled();
+    if (with_device.plan.device_faults.empty()) return begun(std::move(with_device));
+    other.device_faults = std::move(with_device.plan.device_faults);
     other.no_device = device_warning(other);
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::kInterrupted) throw;
     other.no_device = error.what();  // what has nothing to do with the device comes again
   }
-  return std::make_unique<Impl>(checkpoint, model, std::move(other), device::DeviceFacts{}, logit_rows,
-                                hooks);
+  return begun({std::move(other)});
 }
 
 }  // namespace sluice::engine

@@ -1,6 +1,6 @@
 // What an engine does: EngineOptions, of which most are blank, resolved once for one model. Only when the
-// engine opens its device is it known what that computes otherwise than the host. Such a plan steps down
-// before anything runs by it (engine/device_check.h); a running engine's plan never changes.
+// engine opens its device is it known what that computes otherwise than the host; settled_plan() makes the
+// plan to run by from what it finds (engine/device_check.h). A plan never changes.
 //
 //   EngineOptions     what flags or a request say            options.h
 //   ModelFacts        what the model's files say
