@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <cstdlib>
 #include <string>
 
 #include "base/error.h"
@@ -12,12 +13,6 @@
 
 namespace sluice::device {
 namespace {
-
-#ifdef SLUICE_GUARD_DEVICE
-constexpr Guard kGuardWithoutKeys = Guard::kUnmapped;
-#else
-constexpr Guard kGuardWithoutKeys = Guard::kNone;
-#endif
 
 std::byte* map(Bytes bytes, int protection, int flags) {
   void* const mapped = ::mmap(nullptr, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
@@ -39,7 +34,10 @@ bool has_protection_keys() {
   return has;
 }
 
-Guard default_guard() { return has_protection_keys() ? Guard::kKeys : kGuardWithoutKeys; }
+Guard default_guard() {
+  if (has_protection_keys()) return Guard::kKeys;
+  return std::getenv("SLUICE_GUARD_DEVICE") != nullptr ? Guard::kUnmapped : Guard::kNone;
+}
 
 Arena::Arena(Bytes bytes, Guard guard)
     : size_(bytes), guard_(guard), mapped_(round_up(bytes, static_cast<Bytes>(::sysconf(_SC_PAGESIZE)))) {

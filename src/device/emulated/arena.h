@@ -24,8 +24,8 @@ enum class Guard {
 };
 
 bool has_protection_keys();
-// kKeys where there are some; else kUnmapped in a build with SLUICE_GUARD_DEVICE, which costs system calls,
-// and kNone in others.
+// kKeys where there are some; else kUnmapped where the environment has SLUICE_GUARD_DEVICE, as that of the
+// tests has (it costs system calls), and kNone elsewhere.
 Guard default_guard();
 
 // Anonymous pages, zero at first. Error(kIo) if the system refuses. The gate is thread-safe.

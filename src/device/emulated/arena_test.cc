@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <thread>
 
@@ -91,6 +92,8 @@ TEST(ArenaDeathTest, ProtectedPagesFaultOnHostThreads) {
 TEST(Arena, HasADefaultGuard) {
   const Guard guard = default_guard();
   EXPECT_EQ(guard == Guard::kKeys, has_protection_keys());
+  const bool asked = std::getenv("SLUICE_GUARD_DEVICE") != nullptr;
+  EXPECT_EQ(guard == Guard::kUnmapped, !has_protection_keys() && asked);
   Arena arena(4096, guard);
   use(arena);
 }
