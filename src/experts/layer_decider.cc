@@ -365,9 +365,7 @@ PredictorKind LayerDecider::predictor_of(const Prefetch* prefetch) const {
   return step_ == StepKind::kDecode || predicts_prompts(kind) ? kind : PredictorKind::kNone;
 }
 
-bool LayerDecider::looks_ahead() const {
-  return scores_.layer >= shape_.encoder_layers && scores_.layer + 1 < shape_.layers;
-}
+bool LayerDecider::looks_ahead() const { return !in_encoder() && scores_.layer + 1 < shape_.layers; }
 
 Parts LayerDecider::certain_parts() const {
   if (!policies_.sliced()) return Part::kFull;

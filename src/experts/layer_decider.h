@@ -124,6 +124,8 @@ class LayerDecider {
   // Where looks_twice(), it is to be called again once the layer has been computed: the later answer replaces
   // the earlier one. `next`: the scores that predictor() predicts for the next sparse layer; null where that
   // is kNone.
+  // Not to be asked in an encoder's layer.
+  bool in_encoder() const { return scores_.layer < shape_.encoder_layers; }
   ReadAhead may_look_ahead(const AheadBytes& so_far) { return switch_.at_event(so_far); }
   PredictorKind predictor() const;
   bool looks_twice() const {

@@ -23,8 +23,7 @@ bool MoeBlock::may_look_ahead() {
 void MoeBlock::look_ahead(std::size_t layer, Role norm, const Step& step, const Workspace& w, Moment moment) {
   predicted_by_ = PredictorKind::kNone;
   if (moment == Moment::kRouted) ahead_.clear();
-  // The next event of an encoder is the same layer's next chunk.
-  if (layer < config_.encoder_layers) return;
+  if (decider_->in_encoder()) return;
   if (moment != Moment::kComputed) look_ahead_on_device(layer, norm, step, w, moment);
   const PredictorKind kind = decider_->predictor();
   if (moment != Moment::kComputed && moment_of(kind) != moment) return;
@@ -62,7 +61,7 @@ MoeBlock::Moment MoeBlock::moment_of(PredictorKind kind) {
 }
 
 bool MoeBlock::waits_for_partial_state() const {
-  if (layer_ < static_cast<std::int32_t>(config_.encoder_layers)) return false;
+  if (decider_->in_encoder()) return false;
   return decider_->predictor() == PredictorKind::kPartial ||
          (decider_->prefetches_to_device() && decider_->device_predictor() == PredictorKind::kPartial);
 }

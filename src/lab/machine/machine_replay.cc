@@ -17,7 +17,6 @@
 #include "experts/device_caches.h"
 #include "experts/layer_decider.h"
 #include "experts/policy_choice.h"
-#include "kernels/elementwise/elementwise.h"
 #include "lab/machine/expert_phase.h"
 
 namespace sluice::lab {
@@ -179,42 +178,20 @@ class MachineReplay {
     return charge(decision, traffic);
   }
 
-  // The routing of the layer, by the router, or as recorded where there are no logits. Uses score_.
-  const experts::Routing& route(const RoutedLayer& recorded, std::uint32_t layer) {
-    const std::uint32_t tokens = recorded.tokens();
-    experts::ScoresView scores{.layer = layer, .experts = steps_.experts, .tokens = tokens, .spans = spans_};
-    score_.assign(std::size_t{tokens} * steps_.experts, 0);
-    if (steps_.logits) {
-      std::ranges::copy(recorded.logits, score_.begin());
-      kernels::softmax_rows({}, score_.data(), tokens, steps_.experts);
-      scores.logits = recorded.logits;
-      scores.scores = score_;
-      const experts::Routing& routing = decider_.route(scores);
-      compare(recorded, routing);
-      return routing;
-    }
-    for (std::uint32_t t = 0; t < tokens; ++t)
-      for (std::uint32_t c = recorded.begin[t]; c < recorded.begin[t + 1]; ++c)
-        score_[std::size_t{t} * steps_.experts + recorded.choices[c].expert] = recorded.choices[c].weight;
-    scores.scores = score_;
-    return decider_.follow(scores, recorded.choices, recorded.begin);
-  }
-
-  void compare(const RoutedLayer& recorded, const experts::Routing& routing) {
-    const bool exact = routing.exact_begin.empty();
-    for (std::uint32_t t = 0; t < recorded.tokens(); ++t) {
-      const auto theirs =
-          std::span(recorded.choices).subspan(recorded.begin[t], recorded.begin[t + 1] - recorded.begin[t]);
-      const bool same =
-          exact ? std::ranges::equal(theirs, routing.token(t), {}, &experts::Choice::expert,
-                                     &experts::Choice::expert)
-                : std::ranges::equal(theirs,
-                                     std::span(routing.exact)
-                                         .subspan(routing.exact_begin[t],
-                                                  routing.exact_begin[t + 1] - routing.exact_begin[t]),
-                                     {}, &experts::Choice::expert);
-      result_.recorded_differs += same ? 0 : 1;
-    }
+  // The routing of the layer, by the router, or as recorded where there are no logits. Uses scores_.
+  const experts::Routing& route(const RoutedLayer& layer, std::uint32_t index) {
+    const RecordedEvent recorded = layer.recorded();
+    recorded.find_scores(steps_.experts, scores_);
+    const experts::ScoresView scores{.layer = index,
+                                     .experts = steps_.experts,
+                                     .tokens = recorded.tokens(),
+                                     .logits = recorded.logits,
+                                     .scores = scores_,
+                                     .spans = spans_};
+    if (!steps_.logits) return decider_.follow(scores, recorded.choices, recorded.begin);
+    const experts::Routing& routing = decider_.route(scores);
+    result_.recorded_differs += recorded.differing(routing);
+    return routing;
   }
 
   void count_critical(const experts::Routing& routing) {
@@ -266,8 +243,8 @@ class MachineReplay {
   ExpertClock clock_;
   MachineReplayResult result_;
   std::uint64_t events_ = 0;
-  std::vector<float> score_;  // (T, N) of the running event
-  std::vector<Use> uses_;     // by expert of the layer
+  std::vector<float> scores_;  // (T, N) of the running event
+  std::vector<Use> uses_;      // by expert of the layer
   std::vector<ExpertWork> work_;
   std::vector<SlicedModel::Stretch> stretches_;
   std::vector<experts::SequenceSpan> spans_;  // of the running event

@@ -59,16 +59,6 @@ void RunOnMachine::on_step(const engine::Step& step) {
   now_->tokens += step.tokens.size();
 }
 
-void RunOnMachine::on_routing(const experts::ScoresView& scores, const experts::Routing& routing) {
-  tokens_.assign(scores.experts, 0);
-  for (const experts::Choice& choice : routing.choices) tokens_[choice.expert] += 1;
-  ranked_.clear();
-  if (!sliced_) return;
-  demands_.gather(scores, routing);
-  const std::span<const experts::ExpertId> ranked = demands_.demand().ranked;
-  ranked_.assign(ranked.begin(), ranked.end());
-}
-
 ExpertWork RunOnMachine::work_of(const experts::Admission& admission) const {
   const experts::ExpertId id = admission.id;
   const experts::ExpertBytes sizes = engine_.report().experts.sizes().bytes(id);
@@ -91,16 +81,18 @@ ExpertWork RunOnMachine::work_of(const experts::Admission& admission) const {
 }
 
 void RunOnMachine::on_decisions(std::uint32_t /*sparse_layer*/, const experts::LayerDecision& decision) {
-  admissions_.assign(tokens_.size(), nullptr);
+  const std::size_t count = engine_.model().config.moe.experts;
+  tokens_.assign(count, 0);
+  for (std::size_t i = 0; i < decision.experts.size(); ++i)
+    tokens_[decision.experts[i].index] = decision.tokens[i];
+  admissions_.assign(count, nullptr);
+  ranked_.assign(decision.slices.ranked.begin(), decision.slices.ranked.end());
   for (const auto* used : {&decision.outcome->hits, &decision.outcome->misses})
     for (const experts::Admission& one : *used) {
       admissions_[one.id.index] = &one;
       if (!sliced_) ranked_.push_back(one.id);
     }
   if (!sliced_) std::ranges::sort(ranked_);
-  // The host is not asked about what a device has.
-  if (decision.device != nullptr)
-    std::erase_if(ranked_, [&](experts::ExpertId id) { return admissions_[id.index] == nullptr; });
   work_.clear();
   for (const experts::ExpertId id : ranked_) {
     SLUICE_CHECK(admissions_[id.index] != nullptr, "an expert that was asked for has no decision");

@@ -8,7 +8,6 @@
 
 #include "engine/watch/routing_observer.h"
 #include "engine/watch/statistics.h"
-#include "experts/routing/precision.h"
 #include "lab/machine/expert_phase.h"
 #include "lab/machine/machine.h"
 #include "lab/machine/sliced_model.h"
@@ -49,7 +48,6 @@ class RunOnMachine final : public engine::RoutingObserver {
 
   void on_step(const engine::Step& step) override;
   void on_resume(const engine::Step& step) override { turn_to(step); }
-  void on_routing(const experts::ScoresView& scores, const experts::Routing& routing) override;
   void on_decisions(std::uint32_t sparse_layer, const experts::LayerDecision& decision) override;
 
   const Machine& machine() const { return machine_; }
@@ -72,7 +70,6 @@ class RunOnMachine final : public engine::RoutingObserver {
   RunPhase prefill_, decode_;
   RunPhase* now_ = nullptr;  // the phase of the running step
   ExpertClock clock_;
-  experts::SliceDemands demands_;
   std::vector<std::uint32_t> tokens_;                  // by expert of the layer
   std::vector<const experts::Admission*> admissions_;  // by expert of the layer
   std::vector<experts::ExpertId> ranked_;

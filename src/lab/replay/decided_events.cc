@@ -1,10 +1,8 @@
 #include "lab/replay/decided_events.h"
 
-#include <algorithm>
-#include <span>
 #include <utility>
 
-#include "kernels/elementwise/elementwise.h"
+#include "lab/replay/routed_steps.h"
 
 namespace sluice::lab {
 
@@ -18,35 +16,26 @@ const experts::LayerDecision& DecidedEvents::decide(const trace::TraceEvent& eve
     decider_.begin_step(spans_);
     step_ = event.step;
   }
-  scores_.assign(event.logits.begin(), event.logits.end());
-  kernels::softmax_rows({}, scores_.data(), event.tokens, experts_);
+  const RecordedEvent recorded{event.choices, event.begin, event.logits};
+  recorded.find_scores(experts_, scores_);
   const experts::ScoresView scores{.layer = event.layer,
                                    .experts = experts_,
                                    .tokens = event.tokens,
                                    .logits = event.logits,
                                    .scores = scores_,
                                    .spans = spans_};
-  if (decider_.policies().router)
-    compare(event, decider_.route(scores));
-  else
+  if (!decider_.policies().router) {
     decider_.follow(scores, event.choices, event.begin);
+  } else if (const experts::Routing& routing = decider_.route(scores);
+             event.phase == trace::TracePhase::kPrefill) {
+    recorded_differs_ += recorded.differing(routing);
+  }
   return decider_.decide();
 }
 
 void DecidedEvents::finish() {
   if (step_) decider_.end_step();
   step_.reset();
-}
-
-void DecidedEvents::compare(const trace::TraceEvent& event, const experts::Routing& routing) {
-  if (event.phase != trace::TracePhase::kPrefill) return;
-  for (std::uint32_t t = 0; t < event.tokens; ++t) {
-    const auto recorded = event.choices.subspan(event.begin[t], event.begin[t + 1] - event.begin[t]);
-    recorded_differs_ +=
-        std::ranges::equal(recorded, routing.token(t), {}, &experts::Choice::expert, &experts::Choice::expert)
-            ? 0
-            : 1;
-  }
 }
 
 }  // namespace sluice::lab

@@ -26,8 +26,6 @@ class DecidedEvents {
   std::uint64_t recorded_differs() const { return recorded_differs_; }
 
  private:
-  void compare(const trace::TraceEvent& event, const experts::Routing& routing);
-
   const std::uint32_t experts_;
   experts::LayerDecider decider_;
   std::uint64_t recorded_differs_ = 0;

@@ -262,31 +262,19 @@ class HybridReplay {
     before_ = clock.now();
   }
 
-  void find_scores(const RoutedLayer& routed) {
-    const std::uint32_t tokens = routed.tokens();
-    if (!routed.logits.empty()) {
-      scores_ = routed.logits;
-      kernels::softmax_rows({}, scores_.data(), tokens, steps_.experts);
-      return;
-    }
-    scores_.assign(std::size_t{tokens} * steps_.experts, 0);
-    for (std::uint32_t t = 0; t < tokens; ++t)
-      for (std::uint32_t c = routed.begin[t]; c < routed.begin[t + 1]; ++c)
-        scores_[std::size_t{t} * steps_.experts + routed.choices[c].expert] = routed.choices[c].weight;
-  }
-
   const experts::LayerDecision& decide(const RoutedLayer& routed, std::uint32_t layer) {
-    const std::uint32_t tokens = routed.tokens();
-    find_scores(routed);
+    const RecordedEvent recorded = routed.recorded();
+    recorded.find_scores(steps_.experts, scores_);
     const experts::ScoresView scores{.layer = layer,
                                      .experts = steps_.experts,
-                                     .tokens = tokens,
+                                     .tokens = recorded.tokens(),
                                      .logits = routed.logits,
                                      .scores = scores_,
                                      .spans = spans_};
     const experts::Routing& routing =
         routes() ? decider_.route(scores) : decider_.follow(scores, routed.choices, routed.begin);
-    if (routes() && in_prompt_) compare(routed, routing);
+    // Prompts are routed as the model does, if its experts are the best ones.
+    if (routes() && in_prompt_) result_.recorded_differs += recorded.differing(routing);
     count_own(layer, routing);
     const experts::LayerDecision& decision = decider_.decide();
     count_host(*decision.outcome);
@@ -295,18 +283,6 @@ class HybridReplay {
     experts::append_decision(line_, events_++, layer, decision);
     log_(line_);
     return decision;
-  }
-
-  // Prompts are routed as the model does, if its experts are the best ones.
-  void compare(const RoutedLayer& recorded, const experts::Routing& routing) {
-    for (std::uint32_t t = 0; t < recorded.tokens(); ++t) {
-      const auto theirs =
-          std::span(recorded.choices).subspan(recorded.begin[t], recorded.begin[t + 1] - recorded.begin[t]);
-      result_.recorded_differs +=
-          std::ranges::equal(theirs, routing.token(t), {}, &experts::Choice::expert, &experts::Choice::expert)
-              ? 0
-              : 1;
-    }
   }
 
   // Before the layer is decided, which changes what is resident.

@@ -1,6 +1,7 @@
 #include "lab/replay/replay.h"
 
 #include <memory>
+#include <utility>
 
 #include "base/error.h"
 #include "base/setting.h"
@@ -9,6 +10,7 @@
 #include "experts/core/equal_sizes.h"
 #include "experts/decision_log.h"
 #include "experts/device_caches.h"
+#include "experts/layer_decider.h"
 #include "experts/registry.h"
 #include "lab/replay/event_counts.h"
 #include "lab/replay/replayed_caches.h"
@@ -26,6 +28,14 @@ void check_scores(const experts::CachePolicy& policy) {
       .expected("a cache that goes by choices")
       .found(std::string(policy.name))
       .fix("replay it over a trace with router logits, as sluice trace writes it");
+}
+
+// Requests do not say whose their tokens are.
+void begin_step(experts::LayerDecider& decider, const Requests::Event& first) {
+  const bool prompt = first.phase == trace::TracePhase::kPrefill;
+  const experts::SequenceSpan span{.tokens = first.tokens,
+                                   .kind = prompt ? experts::StepKind::kPrompt : experts::StepKind::kDecode};
+  decider.begin_step({&span, 1});
 }
 
 }  // namespace
@@ -84,26 +94,22 @@ ReplayResult replay(const Requests& requests, std::uint32_t layers, const trace:
         std::make_unique<experts::Residency>(experts::make_cache(policy, config), held, settings.capacity));
   }
 
+  experts::LayerPolicies policies;
+  policies.residencies = std::move(caches);
+  experts::LayerDecider decider(std::move(policies), {.layers = layers});
   EventCounts counts(sizes, settings.window);
   std::string line;
-  std::vector<std::uint32_t> layer_tokens;
   if (log) log(experts::decision_heading(decision_setting(settings, requests.played)));
   for (std::size_t e = 0; e < requests.events.size(); ++e) {
     stop_if(stop, e);
     const Requests::Event& event = requests.events[e];
     const std::span<const ExpertId> ids = requests.list.event(e);
-    experts::Residency& cache = *caches[by_layer ? event.layer : 0];
-    const auto tokens = std::span(requests.tokens).subspan(requests.list.begin(e), ids.size());
-    layer_tokens.assign(requests.experts, 0);
-    for (std::size_t i = 0; i < ids.size(); ++i) layer_tokens[ids[i].index] = tokens[i];
-    const bool prompt = event.phase == trace::TracePhase::kPrefill;
-    const experts::EventOutcome& outcome =
-        cache.on_event(ids, {}, tokens, {},
-                       {.layer = event.layer,
-                        .step = prompt ? experts::StepKind::kPrompt : experts::StepKind::kDecode,
-                        .layer_tokens = layer_tokens,
-                        .tokens = event.tokens});
-    counts.add(event.step, event.phase, ids.size(), outcome, cache);
+    if (e == 0 || event.step != requests.events[e - 1].step || event.phase != requests.events[e - 1].phase)
+      begin_step(decider, event);
+    decider.follow(event.layer, {ids, std::span(requests.tokens).subspan(requests.list.begin(e), ids.size())},
+                   {.experts = requests.experts, .tokens = event.tokens});
+    const experts::EventOutcome& outcome = *decider.decide().outcome;
+    counts.add(event.step, event.phase, ids.size(), outcome, decider.policies().residency(event.layer));
     if (log) {
       line.clear();
       experts::append_decision(line, e, event.layer, outcome);
@@ -111,7 +117,7 @@ ReplayResult replay(const Requests& requests, std::uint32_t layers, const trace:
     }
   }
   ReplayResult result = counts.result();
-  result.decision_hash = experts::decision_hash(caches);
+  result.decision_hash = experts::decision_hash(decider.policies().residencies);
   if (log) log(experts::decision_ending(result.decision_hash));
   return result;
 }

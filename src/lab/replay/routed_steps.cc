@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/stop_request.h"
+#include "kernels/elementwise/elementwise.h"
 
 namespace sluice::lab {
 namespace {
@@ -106,6 +107,33 @@ class Reader {
 };
 
 }  // namespace
+
+void RecordedEvent::find_scores(std::uint32_t experts, std::vector<float>& scores) const {
+  scores.assign(logits.begin(), logits.end());
+  if (!logits.empty()) return kernels::softmax_rows({}, scores.data(), tokens(), experts);
+  scores.assign(std::size_t{tokens()} * experts, 0);
+  for (std::uint32_t t = 0; t < tokens(); ++t)
+    for (std::uint32_t c = begin[t]; c < begin[t + 1]; ++c)
+      scores[std::size_t{t} * experts + choices[c].expert] = choices[c].weight;
+}
+
+std::uint32_t RecordedEvent::differing(const experts::Routing& routing) const {
+  const bool unchanged = routing.exact_begin.empty();
+  std::uint32_t count = 0;
+  for (std::uint32_t t = 0; t < tokens(); ++t) {
+    const auto recorded = choices.subspan(begin[t], begin[t + 1] - begin[t]);
+    const bool same =
+        unchanged ? std::ranges::equal(recorded, routing.token(t), {}, &experts::Choice::expert,
+                                       &experts::Choice::expert)
+                  : std::ranges::equal(recorded,
+                                       std::span(routing.exact)
+                                           .subspan(routing.exact_begin[t],
+                                                    routing.exact_begin[t + 1] - routing.exact_begin[t]),
+                                       {}, &experts::Choice::expert);
+    count += same ? 0 : 1;
+  }
+  return count;
+}
 
 bool marks_prompts(const trace::TraceHeader& header) { return header.format != "mrt"; }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,19 @@
 #include "trace/routing_trace.h"
 
 namespace sluice::lab {
+
+// What is recorded of the tokens of one sparse layer. Views.
+struct RecordedEvent {
+  std::span<const experts::Choice> choices;  // of each token, ascending by expert; weights as recorded
+  std::span<const std::uint32_t> begin;      // (T + 1)
+  std::span<const float> logits;             // (T, N), or empty
+
+  std::uint32_t tokens() const { return static_cast<std::uint32_t>(begin.size()) - 1; }
+  // The scores (T, N) of `experts` experts: those of the logits; without them the weights of the chosen ones.
+  void find_scores(std::uint32_t experts, std::vector<float>& scores) const;
+  // How many tokens the routing, before a router changed it, gives other experts than are recorded.
+  std::uint32_t differing(const experts::Routing& routing) const;
+};
 
 // One sparse layer of a step.
 struct RoutedLayer {
@@ -20,6 +34,7 @@ struct RoutedLayer {
   // the first layer, and where there are none.
   std::vector<float> predicted = {};
   std::uint32_t tokens() const { return static_cast<std::uint32_t>(begin.size()) - 1; }
+  RecordedEvent recorded() const { return {choices, begin, logits}; }
 };
 
 // Consecutive tokens of one sequence in a step, and the positions before them.
