@@ -1,4 +1,4 @@
-// Memories that addresses belong to. Today there is one, the process's own.
+// Memories that addresses belong to: the process's own (HostSpace), and those of devices.
 #pragma once
 
 #include <cstddef>

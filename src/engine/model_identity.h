@@ -16,7 +16,7 @@ class Checkpoint;
 
 namespace sluice::engine {
 
-class DenseWeights;  // forward/dense_weights.h
+class DenseWeights;  // forward/dense/dense_weights.h
 class Engine;        // engine.h
 
 // docs/trace-format.md, section 2: equal for a published directory and for stores packed from it.

@@ -44,7 +44,7 @@ class MoeBlock final : public SparseBlock {
            Statistics& statistics);
 
   // `decider` must outlive this or its successor. Null, as at first: routed experts are left out, to measure
-  // what a step costs without them (work/measure_profile.h).
+  // what a step costs without them (common/measure_profile.h).
   void decide_by(experts::LayerDecider* decider) { decider_ = decider; }
   // `device`: computes the experts that are assigned to it; the decider then has the policies of a device. It
   // must outlive this.
