@@ -17,6 +17,7 @@
 #include "engine/session/encoder_memory.h"
 #include "engine/session/kv_pool.h"
 #include "experts/prefetch/prefetch.h"
+#include "fetch/dense/layout_reads.h"
 #include "kernels/products/format_kernels.h"
 #include "kernels/products/input_form.h"
 #include "kernels/products/packed/packed_matmul.h"
@@ -105,6 +106,7 @@ MemoryPlan memory_plan(const BudgetParts& parts, Bytes budget, DenseView dense) 
   needs.dense = dense_bytes(parts, dense);
   needs.load_staging =
       DenseWeights::load_staging_bytes(parts.checkpoint, parts.model, dense, parts.dense_there);
+  if (plan.fetch.io != fetch::IoMode::kDirect) needs.load_staging += fetch::kMostPages;
   needs.serve = plan.serve;
   needs.server = {.context = plan.positions, .kv_tokens = kv_rows(plan), .parallel = plan.sequences};
   if (!parts.dense_there) {

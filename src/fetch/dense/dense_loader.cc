@@ -20,7 +20,7 @@ ResidentPiece load_raw(const store::StoredPiece& piece, WeightFiles& files, Piec
       device::HostBuffer(accountant, account, layout.read_bytes), nullptr, 0, piece.elements, {}};
   const DrainAtEnd drain{files};
   start_read(layout, files, loaded.buffer.data());
-  finish_read(layout, files);
+  finish_read(layout, files, loaded.buffer.data());
   decoder.decode(layout, loaded.buffer.data(), loaded.buffer.data());
   const PiecePlace& place = layout.pieces[0];
   loaded.data = loaded.buffer.data() + place.planes[0].place;
@@ -97,7 +97,7 @@ std::vector<PackedPiece> load_packed(std::span<const NamedPiece> pieces, WeightF
   PieceLayout now;
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     if (i == 0) now = start(pieces[0]);
-    finish_read(now, files);
+    finish_read(now, files, loaded[i].buffer.data());
     PieceLayout next;
     if (i + 1 < pieces.size()) next = start(pieces[i + 1]);
     try {

@@ -9,12 +9,14 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <map>
 #include <numeric>
 #include <random>
 
 #include "base/error.h"
 #include "base/files/scratch_directory.h"
 #include "fetch/dense/dense_parts.h"
+#include "fetch/dense/layout_reads.h"
 #include "model/pack_plan.h"
 #include "store/pack/pack.h"
 #include "store/pack/testing.h"
@@ -123,6 +125,53 @@ TEST_F(DenseLoaderTest, WordsAreTheFilesFromDirectoryAndStores) {
     const ResidentPiece loaded = load(path);
     ASSERT_EQ(loaded.elements, words_.size());
     EXPECT_EQ(std::memcmp(loaded.data, words_.data(), words_.size() * 2), 0) << path;
+  }
+}
+
+// Counts what has been asked for and not been handed out, which a buffered read may leave in the page cache.
+class CountingReader final : public DiskReader {
+ public:
+  CountingReader(std::unique_ptr<DiskReader> inner, Bytes& most) : inner_(std::move(inner)), most_(most) {}
+  void submit(const DiskRead& read) override {
+    lengths_[read.tag] = read.length;
+    now_ += read.length;
+    most_ = std::max(most_, now_);
+    inner_->submit(read);
+  }
+  void wait(std::size_t min_completions, std::vector<DiskCompletion>& done) override {
+    const std::size_t before = done.size();
+    inner_->wait(min_completions, done);
+    for (std::size_t i = before; i < done.size(); ++i) now_ -= lengths_[done[i].tag];
+  }
+  std::size_t in_flight() const override { return inner_->in_flight(); }
+  DiskCounters counters() const override { return inner_->counters(); }
+  std::string name() const override { return inner_->name(); }
+
+ private:
+  std::unique_ptr<DiskReader> inner_;
+  Bytes& most_;
+  Bytes now_ = 0;
+  std::map<std::uint64_t, Bytes> lengths_;
+};
+
+TEST_F(DenseLoaderTest, FewPagesAreInThePageCacheAtATime) {
+  for (const IoMode io : {IoMode::kDirect, IoMode::kBuffered, IoMode::kMmap}) {
+    Bytes most = 0;
+    FetchOptions options{.io = io};
+    options.wrap_reader = [&](std::unique_ptr<DiskReader> inner) {
+      return std::make_unique<CountingReader>(std::move(inner), most);
+    };
+    const std::string source = scratch_.path() + "/model", native = packed("native");
+    for (const std::string& path : {source, native}) {
+      const ResidentPiece loaded = load(path, options);
+      EXPECT_EQ(std::memcmp(loaded.data, words_.data(), words_.size() * 2), 0) << path;
+    }
+    load_packed_pieces(native, options);
+    if (io == IoMode::kDirect)
+      EXPECT_GT(most, 2 * kMostPages);
+    else
+      EXPECT_EQ(most, kMostPages);
+    std::filesystem::remove_all(native);
   }
 }
 

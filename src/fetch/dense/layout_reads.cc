@@ -7,16 +7,48 @@
 #include "base/error.h"
 
 namespace sluice::fetch {
+namespace {
 
-void start_read(const PieceLayout& layout, WeightFiles& files, std::byte* buffer) {
-  for (std::size_t i = 0; i < layout.runs.size(); ++i) files.submit(layout.runs[i], buffer, i);
+constexpr std::size_t kPartsAtOnce = 2;
+constexpr Bytes kPartBytes = kMostPages / kPartsAtOnce;
+
+// The runs of a layout; where reads leave pages behind, in parts that are read few at a time.
+std::vector<FileRun> parts_of(const PieceLayout& layout, const WeightFiles& files) {
+  if (!files.uses_page_cache()) return layout.runs;
+  std::vector<FileRun> parts;
+  for (const FileRun& run : layout.runs)
+    for (Bytes at = 0; at < run.length; at += kPartBytes)
+      parts.push_back({run.file, run.offset + at, std::min(kPartBytes, run.length - at), run.place + at});
+  return parts;
 }
 
-void finish_read(const PieceLayout& layout, WeightFiles& files) {
+std::size_t parts_at_once(std::size_t parts, const WeightFiles& files) {
+  return files.uses_page_cache() ? std::min(parts, kPartsAtOnce) : parts;
+}
+
+}  // namespace
+
+void start_read(const PieceLayout& layout, WeightFiles& files, std::byte* buffer) {
+  const std::vector<FileRun> parts = parts_of(layout, files);
+  for (std::size_t i = 0; i < parts_at_once(parts.size(), files); ++i) files.submit(parts[i], buffer, i);
+}
+
+void finish_read(const PieceLayout& layout, WeightFiles& files, std::byte* buffer) {
+  const std::vector<FileRun> parts = parts_of(layout, files);
+  std::size_t submitted = parts_at_once(parts.size(), files), finished = 0;
   std::vector<DiskCompletion> done;
-  files.reader().wait(layout.runs.size(), done);
-  SLUICE_CHECK(done.size() == layout.runs.size());
-  for (const DiskCompletion& completion : done) files.check(layout.runs[completion.tag], completion);
+  while (finished < parts.size()) {
+    done.clear();
+    files.reader().wait(files.uses_page_cache() ? 1 : parts.size(), done);
+    SLUICE_CHECK(!done.empty());
+    for (const DiskCompletion& completion : done) {
+      files.check(parts[completion.tag], completion);
+      ++finished;
+      if (submitted == parts.size()) continue;
+      files.submit(parts[submitted], buffer, submitted);
+      ++submitted;
+    }
+  }
 }
 
 void read_in_turns(WeightFiles& files, const device::HostBuffer& halves, std::size_t count,
@@ -30,7 +62,7 @@ void read_in_turns(WeightFiles& files, const device::HostBuffer& halves, std::si
   SLUICE_CHECK(now.read_bytes <= half);
   start_read(now, files, place(0));
   for (std::size_t i = 0; i < count; ++i) {
-    finish_read(now, files);
+    finish_read(now, files, place(i));
     PieceLayout next;
     if (i + 1 < count) {
       next = layout_of(i + 1);

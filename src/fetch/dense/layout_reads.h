@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <functional>
 
+#include "base/bytes.h"
 #include "device/host_buffer.h"
 #include "fetch/piece_layout.h"
 #include "fetch/weight_files.h"
@@ -16,9 +17,13 @@ struct DrainAtEnd {
   ~DrainAtEnd() { files.drain(); }
 };
 
+// What these reads have in the page cache at most, where they leave anything there.
+inline constexpr Bytes kMostPages = 512 * kKiB;
+
 void start_read(const PieceLayout& layout, WeightFiles& files, std::byte* buffer);
-// Waits for all runs of the layout; nothing else may be in flight. Error(kIo), (kCorrupt).
-void finish_read(const PieceLayout& layout, WeightFiles& files);
+// Waits until all of the layout is in `buffer`, where start_read() reads it to; nothing else may be in flight.
+// Error(kIo), (kCorrupt).
+void finish_read(const PieceLayout& layout, WeightFiles& files, std::byte* buffer);
 
 // Reads layouts 0 … count − 1, each into one half of `halves` while handle() works on the one before it in
 // the other half. A single layout needs no second half. No read may be in flight in files.reader().
