@@ -94,6 +94,26 @@ TEST(Replay, LruAgreesWithASlowOneInEveryScopeAndUnit) {
   }
 }
 
+// Two builds that decide alike have the same hash; these are what every build has had.
+TEST(Replay, DecidesAsItHasAlwaysDecided) {
+  MadeUpTrace trace(9, 200);
+  const Requests requests = read_requests(trace);
+  const std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> known = {
+      {"lru", {972995637936206126u, 3838282314346647763u}},
+      {"lfu", {3659116834202281229u, 12329152870136194347u}},
+      {"fifo", {7300771078759177346u, 11204660654854736483u}},
+      {"marking", {14386365538677101880u, 14594257094222526942u}},
+      {"belady_bypass", {7650184759015160479u, 1977486579260980193u}}};
+  for (const auto& [cache, hashes] : known) {
+    const auto hash = [&](Scope scope, std::uint64_t capacity) {
+      return replay(requests, 3, nullptr, {.cache = cache, .scope = scope, .capacity = capacity, .seed = 4})
+          .decision_hash;
+    };
+    EXPECT_EQ(hash(Scope::kLayer, 5), hashes.first) << cache;
+    EXPECT_EQ(hash(Scope::kGlobal, 15), hashes.second) << cache;
+  }
+}
+
 TEST(Replay, EveryCacheGivesTheSameLogTwiceAndNoneBeatsTheOracle) {
   MadeUpTrace trace(9, 200);
   const Requests requests = read_requests(trace);
