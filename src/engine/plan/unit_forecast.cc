@@ -97,8 +97,13 @@ UnitForecast forecast_units(const experts::ExpertCosts& costs, const UnitShape& 
 
 bool device_helps_nowhere(const experts::ExpertCosts& costs, const UnitShape& shape,
                           std::uint32_t most_tokens) {
-  for (std::uint32_t tokens = 1; tokens <= most_tokens; tokens *= 2)
-    if (forecast_units(costs, shape, tokens, Resident::kMost).device_helps()) return false;
+  // In each step a cache takes about one expert of a layer in the place of another; no layer is computed
+  // faster than the link carries that.
+  const double update = shape.slots == 0 || costs.device.in_place ? 0 : costs.device.transfer;
+  for (std::uint32_t tokens = 1; tokens <= most_tokens; tokens *= 2) {
+    const UnitForecast forecast = forecast_units(costs, shape, tokens, Resident::kMost);
+    if (forecast.device_helps() && update < forecast.host) return false;
+  }
   return true;
 }
 

@@ -42,7 +42,9 @@ TEST(UnitForecast, SlowLinksAndNoSlotsHelpNowhere) {
   UnitShape empty = kShape;
   empty.slots = 0;
   EXPECT_TRUE(device_helps_nowhere(costs(1, 1, 1e6), empty, 64));
-  EXPECT_FALSE(device_helps_nowhere(costs(1, 1, 1e6), kShape, 64));  // what stays there is of use
+  EXPECT_FALSE(device_helps_nowhere(costs(1, 1, 5), kShape, 1));  // what stays there is of use …
+  EXPECT_TRUE(device_helps_nowhere(costs(1, 1, 7), kShape, 1));  // … unless the host needs 6 for all of them
+  EXPECT_TRUE(device_helps_nowhere(costs(1, 1, 1e6), kShape, 64));
   EXPECT_FALSE(device_helps_nowhere(costs(1, 1, 2), empty, 64));
   EXPECT_FALSE(device_helps_nowhere(costs(1, 1, 100), empty, 4096));  // in long prompts
   EXPECT_TRUE(device_helps_nowhere(costs(1, 100, 0.1), empty, 1));
