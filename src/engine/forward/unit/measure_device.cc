@@ -36,11 +36,13 @@ double seconds_until(const std::function<Event()>& start, const std::function<vo
   return std::chrono::duration<double>(ended->get_future().get() - begin).count();
 }
 
-// Seconds of one of many such operations in a row: a paced device keeps its rate over some of them, since no
-// thread can sleep for microseconds.
+// Who is paced keeps his rate over some operations in a row, since no thread can sleep for microseconds: so
+// many are measured, or for so long.
+constexpr double kLongEnough = 5e-3;
+constexpr std::size_t kMost = 64;
+
+// Seconds of one of many such operations in a row.
 double seconds_each(const std::function<Event()>& start, const std::function<void()>& beside = {}) {
-  constexpr double kLongEnough = 5e-3;
-  constexpr std::size_t kMost = 64;
   std::size_t count = 1;
   for (;;) {
     const double seconds = seconds_until(start, beside, count);
@@ -155,8 +157,20 @@ class Measurement {
     Load load(unit_, place_, what_.experts);
     return median([&] {
       load.refill();
-      return seconds_of([&] { compute_on_host(tokens); });
+      if (unit_.host_pace() == nullptr) return seconds_of([&] { compute_on_host(tokens); });
+      return seconds_of_many(kLongEnough, [&] { compute_on_host(tokens); });
     });
+  }
+
+  // Seconds of one of many calls in a row, together at least `least` if kMost of them take that long.
+  static double seconds_of_many(double least, const std::function<void()>& call) {
+    double seconds = 0;
+    std::size_t count = 0;
+    while (count < kMost && seconds < least) {
+      seconds += seconds_of(call);
+      ++count;
+    }
+    return seconds / static_cast<double>(count);
   }
 
   const MeasureTools& tools_;
