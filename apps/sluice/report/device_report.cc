@@ -97,6 +97,7 @@ bool link_is_limited(const engine::RunReport& run) { return run.plan.device && r
 // "cuda (NVIDIA H200, compute 9.0)".
 std::string kind_text(const engine::EngineDevice& device) {
   const std::string& hardware = device.facts().hardware;
+  if (device.spec().is_played()) return fmt::format("emulated, dilated x{:g}", device.spec().dilation());
   return std::string(device.device().name()) + (hardware.empty() ? "" : " (" + hardware + ")");
 }
 
@@ -108,7 +109,7 @@ std::string resting_reason(const engine::RunReport& run) {
   const experts::ExpertCosts& costs = run.decider.policies().costs;
   return fmt::format(
       "computing an expert for one token takes {} here and {} there, a copy {}, and no step would end "
-      "earlier",
+      "earlier, or the link would not keep up with it",
       format_duration(costs.run.of(1)), format_duration(costs.device.run.of(1)),
       format_duration(costs.device.transfer));
 }
