@@ -59,6 +59,13 @@ TEST(Compare, BytesReadInVainStandApart) {
   EXPECT_EQ(median(1, "wasted_bytes_per_token"), 0);
   EXPECT_GT(median(1, "bytes_per_token"), 0);
   EXPECT_EQ(median(1, "useful_bytes_per_token"), median(1, "bytes_per_token"));
+  for (const Json& preset : presets) {
+    const Json& predicted = preset["predicted"];
+    EXPECT_GT(predicted["bytes_per_token"].get<double>(), 0) << preset["preset"];
+    EXPECT_EQ(predicted["routing"], "assumed");
+    EXPECT_TRUE(predicted.contains("bytes_hint") && predicted.contains("speed_hint"));
+  }
+  EXPECT_EQ(presets[1]["predicted"]["wasted_bytes_per_token"], 0);
   EXPECT_EQ(run_json(compare + " --prefetch none")["presets"][0]["wasted_bytes_per_token"]["high"], 0);
   EXPECT_THAT(run(compare).out, HasSubstr("  read/token     in vain  hits  "));
 }

@@ -51,5 +51,19 @@ TEST(SpeedHint, OtherwiseItSaysWhatToMeasureAgain) {
         << kib;
 }
 
+// 15 KiB beside nothing: 3 ms more a token are their work only where reads took that long.
+TEST(SpeedHint, BytesBesideNoneExplainNoMoreThanTheirTime) {
+  engine::ReadForecast forecast;
+  forecast.in_vain = 0;
+  forecast.tok_s = 1200;
+  Decoded decoded{.tokens = 50, .bytes_per_token = 15 * 1024, .tok_s = 260, .model = "a.sluice"};
+  decoded.read_s_per_token = 50e-6;
+  EXPECT_THAT(speed_hint(forecast, decoded),
+              StartsWith("decoding was slower than predicted, which the bytes do not explain"));
+  decoded.read_s_per_token = 2e-3;
+  EXPECT_EQ(speed_hint(forecast, decoded),
+            "decoding was slower than predicted, as more was read than predicted");
+}
+
 }  // namespace
 }  // namespace sluice::app

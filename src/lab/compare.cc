@@ -299,6 +299,9 @@ Comparison Comparer::run(const std::vector<Contender>& contenders, const Compare
       compared.add_run(run.figures, arithmetic, loses);
       compared.found = engine.statistics().decode.found;
       if (engine.report().pool_plan) compared.planned = engine.report().pool_plan->chosen;
+      if (!engine.model().experts.empty() && !engine.checkpoint().slices())
+        compared.forecast = engine::forecast_reads(engine.report());
+      compared.cache = engine.report().memory.experts;
       if (settings.changes) compared.changes = settings.changes(engine);
       compared.texts.emplace_back();
       for (engine::GenerateResult& result : run.results)
@@ -349,6 +352,12 @@ Json to_json(const Comparison& comparison) {
       json["equal_tokens"] = json_of(agreement->equal);
       json["equal_tokens"]["of"] = agreement->of;
     }
+    if (it.forecast)
+      json["predicted"] = {
+          {"bytes_per_token", it.forecast->needed},
+          {"wasted_bytes_per_token", it.forecast->in_vain ? Json(*it.forecast->in_vain) : Json()},
+          {"routing", it.forecast->routing},
+          {"tok_s", it.forecast->tok_s ? Json(*it.forecast->tok_s) : Json()}};
     if (it.planned)
       json["planned"] = {{"slots",
                           {{"F", it.planned->slots.f},

@@ -14,6 +14,7 @@
 #include "engine/generate/generate.h"
 #include "engine/plan/options.h"
 #include "engine/plan/pool_plan.h"
+#include "engine/read_forecast.h"
 #include "tokenizer/text/token_id.h"
 
 namespace sluice::engine {
@@ -107,8 +108,11 @@ struct Compared {
   std::vector<RunFigures> runs = {};
   std::array<std::uint64_t, 5> found{};            // decode accesses of the last run by state, F C S E M
   std::optional<engine::PoolChoice> planned = {};  // for presets with pools
-  std::vector<Texts> texts = {};                   // of each run
-  Changes changes = {};                            // in the last run
+  // What the last run was expected to read; empty for experts in slices.
+  std::optional<engine::ReadForecast> forecast = {};
+  Bytes cache = 0;                // that experts could fill in it
+  std::vector<Texts> texts = {};  // of each run
+  Changes changes = {};           // in the last run
 
   void add_run(const RunFigures& figures, const std::optional<std::string>& computed_with, bool loses);
   Spread of(double RunFigures::*figure) const;  // REQUIRES: at least one run

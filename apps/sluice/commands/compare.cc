@@ -23,6 +23,7 @@
 #include "lab/compare.h"
 #include "model/architecture.h"
 #include "model/config.h"
+#include "report/forecast_hint.h"
 #include "report/loss_rows.h"
 #include "report/progress.h"
 #include "report/run_json.h"
@@ -31,6 +32,7 @@
 #include "setup/open_model.h"
 #include "setup/prompt_flags.h"
 #include "store/checkpoint.h"
+#include "store/source/store_checkpoint.h"
 #include "streams/exit_code.h"
 #include "streams/standard_error.h"
 #include "streams/standard_output.h"
@@ -140,6 +142,45 @@ lab::Changes changes_of(const engine::Engine& engine) {
   return changes;
 }
 
+// In the middle of its runs.
+Decoded decoded_of(const lab::Compared& contender) {
+  Decoded decoded;
+  for (const std::vector<tokenizer::TokenId>& text : contender.texts.back())
+    decoded.tokens += text.empty() ? 0 : text.size() - 1;
+  decoded.bytes_per_token = contender.of(&lab::RunFigures::bytes_per_token).median;
+  decoded.wasted_per_token = contender.of(&lab::RunFigures::wasted_per_token).median;
+  decoded.tok_s = contender.of(&lab::RunFigures::tok_s).median;
+  decoded.cache = contender.cache;
+  decoded.model = contender.path;
+  decoded.packed = store::looks_like_store(contender.path);
+  return decoded;
+}
+
+void add_hints(const lab::Comparison& comparison, Json& json) {
+  const auto text = [](const std::string& hint) { return hint.empty() ? Json() : Json(hint); };
+  for (std::size_t i = 0; i < comparison.contenders.size(); ++i) {
+    const lab::Compared& contender = comparison.contenders[i];
+    if (!contender.forecast) continue;
+    const Decoded decoded = decoded_of(contender);
+    Json& predicted = json.at("presets").at(i).at("predicted");
+    predicted["bytes_hint"] = text(bytes_hint(*contender.forecast, decoded));
+    predicted["waste_hint"] = text(waste_hint(*contender.forecast, decoded));
+    predicted["speed_hint"] = text(speed_hint(*contender.forecast, decoded));
+  }
+}
+
+void print_hints(const lab::Comparison& comparison) {
+  for (const lab::Compared& contender : comparison.contenders) {
+    if (!contender.forecast) continue;
+    const Decoded decoded = decoded_of(contender);
+    const std::string hint = bytes_hint(*contender.forecast, decoded);
+    if (hint.empty()) continue;
+    print_message("{}: {} a token were predicted, {} were read: {}", contender.preset,
+                  format_bytes(static_cast<Bytes>(contender.forecast->expected())),
+                  format_bytes(static_cast<Bytes>(decoded.bytes_per_token)), hint);
+  }
+}
+
 void compare(const Options& options) {
   const EngineFlags& flags = options.engine;
   const std::vector<std::string> names = preset_names(flags);
@@ -205,9 +246,12 @@ void compare(const Options& options) {
     for (const std::string& warning : warnings) write_warning(warning);
   warn_of_full_context(result.reasons, flags, open);
   if (flags.json) {
-    std::cout << lab::to_json(result).dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';
+    Json json = lab::to_json(result);
+    add_hints(result, json);
+    std::cout << json.dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';
   } else {
-    std::cout << lab::table_text(result, terminal_columns(STDOUT_FILENO, kAnyColumns));
+    std::cout << lab::table_text(result, terminal_columns(STDOUT_FILENO, kAnyColumns)) << std::flush;
+    if (!flags.quiet) print_hints(result);
   }
   if (const auto different = result.different_though_computed_alike()) {
     print_message(

@@ -35,6 +35,7 @@ Decoded decoded_of(const engine::RunReport& run, const std::vector<engine::Gener
   decoded.bytes_per_token = ratio(static_cast<double>(decode.read()), static_cast<double>(decode.tokens));
   decoded.wasted_per_token =
       ratio(static_cast<double>(decode.wasted_bytes()), static_cast<double>(decode.tokens));
+  decoded.read_s_per_token = ratio(decode.demand_s, static_cast<double>(decode.tokens));
   double tokens = 0, seconds = 0;
   for (const engine::GenerateResult& result : results) {
     tokens += result.tokens.empty() ? 0 : static_cast<double>(result.tokens.size() - 1);
@@ -98,7 +99,11 @@ std::string speed_hint(const engine::ReadForecast& forecast, const Decoded& deco
   const double less = faster ? decoded.bytes_per_token : forecast.expected(),
                more = faster ? forecast.expected() : decoded.bytes_per_token;
   const double by_speed = std::max(decoded.tok_s / *forecast.tok_s, *forecast.tok_s / decoded.tok_s);
-  if (more >= kBlock && more > (1 + kMatters) * less && by_speed * less <= kFar * more)
+  // Beside no bytes at all any number is many times more: then the time that reads took must explain it.
+  const double longer = 1 / decoded.tok_s - 1 / *forecast.tok_s;
+  const bool explains =
+      less >= kBlock || faster ? by_speed * less <= kFar * more : kFar * decoded.read_s_per_token >= longer;
+  if (more >= kBlock && more > (1 + kMatters) * less && explains)
     return fmt::format("decoding was {} than predicted, as {} was read than predicted",
                        faster ? "faster" : "slower", faster ? "less" : "more");
   return fmt::format(

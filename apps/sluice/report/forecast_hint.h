@@ -21,10 +21,11 @@ struct Decoded {
   std::size_t tokens = 0;
   double bytes_per_token = 0;  // useful and wasted
   double wasted_per_token = 0;
-  double tok_s = 0;        // 0: not known
-  Bytes cache = 0;         // that experts may fill
-  std::string_view model;  // as the user named it
-  bool packed = false;     // so that it keeps a profile of its own
+  double read_s_per_token = 0;  // during which a demanded read was under way
+  double tok_s = 0;             // 0: not known
+  Bytes cache = 0;              // that experts may fill
+  std::string_view model;       // as the user named it
+  bool packed = false;          // so that it keeps a profile of its own
 };
 Decoded decoded_of(const engine::RunReport& run, const std::vector<engine::GenerateResult>& results);
 
