@@ -170,7 +170,7 @@ TEST(CommandLine, EveryMistakeOnTheCommandLineHasTheFormOfAnError) {
       "STORE: the argument is missing; expected `sluice calibrate STORE`, found nothing; `sluice calibrate "
       "--help` explains the usage");
   expect("pack m",
-         "--output: the flag is missing; expected --output TEXT, found nothing; "
+         "--output: the flag is missing; expected --output PATH, found nothing; "
          "`sluice pack --help` explains the usage");
   expect(
       "run m",
@@ -723,7 +723,8 @@ TEST(CommandLine, ErrorsSayWhatWasExpectedAndFoundAndWhatToDo) {
   std::filesystem::create_directory(directory);
   ASSERT_EQ(sluice("pack " + kModel + " -q -o " + store).code, 0);
   const std::string no_model =
-      ": no such directory; expected a Hugging Face model directory or a NAME.sluice store, found nothing; "
+      ": no such directory; expected a Hugging Face model directory, a NAME.sluice store or a NAME.gguf "
+      "file, found nothing; "
       "check "
       "the path";
   const std::string no_store =

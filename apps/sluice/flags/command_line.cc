@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <initializer_list>
 #include <type_traits>
 #include <utility>
 
@@ -60,8 +61,45 @@ Number parse_number(const std::string& name, const std::string& text) {
       .fix("give such a number, or leave the flag out");
 }
 
+// What the values of these settings are called in the help. Rows of one word stand together.
+struct SettingWord {
+  std::string_view word;
+  std::initializer_list<Setting> settings;
+};
+constexpr SettingWord kSettingWords[] = {
+    {"FILE",
+     {Setting::kFile, Setting::kTrace, Setting::kProfile, Setting::kResidual, Setting::kDecisions,
+      Setting::kRanksOf, Setting::kRouting, Setting::kState, Setting::kData, Setting::kApiKeyFile,
+      Setting::kUnix, Setting::kTokenizer}},
+    {"PATH", {Setting::kOutput}},
+    {"DIR", {Setting::kUiDir, Setting::kLogPrompts}},
+    {"MODEL", {Setting::kReference, Setting::kWhole}},
+    {"SIZE",
+     {Setting::kCapacity, Setting::kDeviceMemory, Setting::kMemoryExperts, Setting::kReferenceMemory,
+      Setting::kExpertBytes}},
+    {"RATE", {Setting::kLink}},
+    {"SHARE",
+     {Setting::kMaxLoss, Setting::kMissRate, Setting::kTheta, Setting::kKappa, Setting::kRho, Setting::kAlpha,
+      Setting::kLsbReserve, Setting::kCumsumP, Setting::kDecodeShare}},
+    {"NUMBER", {Setting::kLambda, Setting::kEta}},
+    {"NAME", {Setting::kPreset,     Setting::kRouter,     Setting::kCache,       Setting::kScheduler,
+              Setting::kPrefetch,   Setting::kPlacement,  Setting::kDeviceCache, Setting::kPlacementPrefill,
+              Setting::kCodec,      Setting::kTask,       Setting::kMachine,     Setting::kDisk,
+              Setting::kMath,       Setting::kKv,         Setting::kKeep,        Setting::kDense,
+              Setting::kCacheScope, Setting::kDeviceMath, Setting::kDenseOn,     Setting::kDeviceKeep,
+              Setting::kAdmit,      Setting::kTiers,      Setting::kActivations, Setting::kLowView,
+              Setting::kPrecision,  Setting::kCritical,   Setting::kLsbMiss,     Setting::kWarmup,
+              Setting::kConstraint, Setting::kMerge,      Setting::kRenorm,      Setting::kResident,
+              Setting::kScope,      Setting::kDemote,     Setting::kShape,       Setting::kDevice,
+              Setting::kAlias,      Setting::kToolFormat, Setting::kHost,        Setting::kAllowedHost,
+              Setting::kDraft}},
+};
+
 // What a target's value is called, if nothing better is said.
-std::string usual_word(const FlagTarget& target) {
+std::string usual_word(std::optional<Setting> setting, const FlagTarget& target) {
+  for (const SettingWord& one : kSettingWords)
+    if (setting && std::ranges::find(one.settings, *setting) != one.settings.end())
+      return std::string(one.word);
   const bool text = std::holds_alternative<std::string*>(target) ||
                     std::holds_alternative<std::vector<std::string>*>(target) ||
                     std::holds_alternative<std::function<void(const std::string&)>>(target);
@@ -274,7 +312,7 @@ Flag* Command::add_value(const std::string& names, const std::string& flags, std
   Flag* flag = keep(names, setting, help);
   flag->state_->help.flags = flags;
   flag->state_->takes_value = true;
-  if (names.starts_with('-')) flag->state_->help.value = usual_word(target);
+  if (names.starts_with('-')) flag->state_->help.value = usual_word(setting, target);
   const std::string all = flags.empty() ? names : names + ',' + flags;
   flag->state_->option = std::visit(AddOption{*state_->app, all, flag->state_->name()}, target);
   flag->state_->target = std::move(target);

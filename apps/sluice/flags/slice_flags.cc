@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/setting.h"
+#include "base/shown_text.h"
 #include "base/unknown_name.h"
 #include "engine/plan/calibration.h"
 #include "engine/plan/smoe_calibration.h"
@@ -30,8 +31,9 @@ void read_share(Setting setting, const std::string& text, Number& value, Bare ba
   double number = 0;
   const auto [next, error] = std::from_chars(text.data(), end, number);
   if (percent) number /= 100;
-  if (error != std::errc() || next != end || !(number >= 0 && number <= 1))
-    throw Error(ErrorKind::kUsage, "value out of range")
+  const bool is_number = error == std::errc() && next == end;
+  if (!is_number || !(number >= 0 && number <= 1))
+    throw Error(ErrorKind::kUsage, is_number ? "value out of range" : "not a number")
         .in(setting)
         .expected("a share from 0 to 1, or 0% to 100%")
         .found("\"" + text + "\"")
@@ -278,7 +280,7 @@ void set_max_loss(const SliceFlags& flags, const std::string& path, engine::Engi
         .in(Setting::kMaxLoss)
         .expected(name + ", made for this store")
         .found(std::string(is_there(name) ? "one of another store" : "none"))
-        .fix("make it: sluice calibrate STORE " +
+        .fix("make it: sluice calibrate " + shown_text(path) + " " +
              (sliced ? flag(Setting::kReference) + " MODEL " + flag(Setting::kFile) + " TEXT"
                      : flag(Setting::kFile) + " TEXT; or leave " + Setting::kMaxLoss +
                            " out: this model loses nothing"));

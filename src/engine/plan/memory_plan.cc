@@ -56,7 +56,7 @@ Error too_small(Bytes budget, const MemoryPlan& plan, const MemoryNeeds& needs, 
       .in(Setting::kMemory)
       .expected(fmt::format(
           "at least {}MiB (process {}, dense {}, kv {}, tables {}, {}activations {}, staging {}, "
-          "and {} because the process differs from start to start, up to whole MiB)",
+          "and {} to spare, as the process takes more at some starts; in whole MiB)",
           plan.stated / kMiB, format_bytes(needs.process), format_bytes(needs.dense),
           format_bytes(loads ? 0 : needs.kv), format_bytes(needs.tables), serve, format_bytes(activations),
           format_bytes(loads ? needs.load_staging : needs.least_staging),

@@ -78,7 +78,7 @@ class Verifier {
           .in(store_)
           .expected("a directory with " + std::string(kManifestName))
           .found("none")
-          .fix("make one with: sluice pack");
+          .fix("make one: sluice pack MODEL " + Setting::kOutput + " NAME.sluice");
     if (read_manifest()) {
       list_files();
       plan_scans();

@@ -25,13 +25,13 @@ std::vector<std::string> names_in(const std::string& path) {
     if (errno == ENOENT)
       throw Error(ErrorKind::kNotFound, "no such directory")
           .in(path)
-          .expected("a Hugging Face model directory or a NAME.sluice store")
+          .expected("a Hugging Face model directory, a NAME.sluice store or a NAME.gguf file")
           .found("nothing")
           .fix("check the path");
     if (errno == ENOTDIR) {
       throw Error(ErrorKind::kInvalid, "not a directory")
           .in(path)
-          .expected("a Hugging Face model directory or a NAME.sluice store")
+          .expected("a Hugging Face model directory, a NAME.sluice store or a NAME.gguf file")
           .found(kind_at(path))
           .fix("name the directory, not a file in it");
     }

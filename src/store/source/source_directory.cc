@@ -128,7 +128,7 @@ struct stat status_of(const std::string& path) {
   if (errno == ENOENT)
     throw Error(ErrorKind::kNotFound, "no such directory")
         .in(path)
-        .expected("a Hugging Face model directory or a NAME.sluice store")
+        .expected("a Hugging Face model directory, a NAME.sluice store or a NAME.gguf file")
         .found("nothing")
         .fix("check the path");
   throw io_error("stat", path, errno);

@@ -124,10 +124,10 @@ void show_prompt(const TemplateOptions& options, const tokenizer::ChatTemplate& 
 
 void show_template(const TemplateOptions& options) {
   if (!options.caps && options.from_file == options.from_prompt)
-    throw Error(ErrorKind::kUsage, "expected messages")
-        .in("sluice template")
+    throw Error(ErrorKind::kUsage, "it is not said which messages to write")
         .expected("one of " + Setting::kPrompt + ", " + Setting::kFile + " and " + Setting::kCaps)
-        .found(options.from_file ? "both messages" : "none");
+        .found(options.from_file ? "both of the first two" : "none")
+        .fix("give one of them");
   const tokenizer::ChatTemplate chat = open_chat_template(options.path, options.chat_template);
   if (options.caps) return show_caps(options, chat);
   tokenizer::ChatRequest request =
