@@ -10,7 +10,7 @@ namespace {
 struct Row {
   DType type;
   std::string_view name;  // as in the header of a safetensors file
-  std::size_t bytes;      // of one element
+  std::size_t bytes;      // bytes of one element
 };
 
 constexpr std::array kRows = {

@@ -52,7 +52,7 @@ class Setting {
  private:
   constexpr explicit Setting(std::size_t index) : index_(index) {}
 
-  std::size_t index_;  // of its row in the table
+  std::size_t index_;  // the index of its row in the table
 };
 
 inline constexpr Setting Setting::kMemory{0};

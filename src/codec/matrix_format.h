@@ -90,7 +90,7 @@ struct MatrixFormat {
 struct PlaneChunk {
   Bytes place = 0, bytes = 0;          // from the plane's address on
   std::uint64_t first = 0, count = 0;  // elements of the matrix, or places of its tiles
-  std::uint64_t xxh3 = 0;              // of the bytes
+  std::uint64_t xxh3 = 0;              // the checksum of the bytes
   bool coded = false;                  // false: the bytes are exponents as they are
 };
 
@@ -99,7 +99,7 @@ struct MatrixRef {
   const MatrixFormat* format = nullptr;  // null: no matrix
   MatrixShape shape = {};
   std::array<device::Address, kMostPlanes> planes = {};  // an absent one is the address of nothing
-  std::span<const PlaneChunk> chunks = {};  // of the plane that has some, ascending, without gaps
+  std::span<const PlaneChunk> chunks = {};  // chunks of the plane that has some, ascending, without gaps
   SliceView view = SliceView::kHigh;        // for slices: which numbers the codes stand for
   bool empty() const { return format == nullptr; }
 };

@@ -37,7 +37,7 @@ struct Case {
   std::size_t sequences = 1;
   Math math = Math::kF32;
   std::string prefetch = "none";
-  unsigned threads = 1;  // of the device
+  unsigned threads = 1;  // threads of the device
   std::string text() const {
     return placement + ", " + std::to_string(slots) + " slots, " + std::to_string(sequences) +
            " sequences, " + prefetch + (math == Math::kF32 ? ", f32" : "");

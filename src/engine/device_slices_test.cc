@@ -42,7 +42,7 @@ class SlicesInSlots : private SlicedModel, public DeviceUnitTest {
     PrecisionMode precision = PrecisionMode::kHigh;
     Math math = Math::kAuto;
     std::size_t sequences = 1;
-    unsigned threads = 2;  // of the host
+    unsigned threads = 2;  // threads of the host
   };
   std::vector<float> logits(const Way& way, DeviceFor* device, const std::string& prefetch = "none") {
     adjust_ = [way](EngineOptions& options) {

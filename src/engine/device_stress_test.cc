@@ -54,7 +54,7 @@ std::size_t stress_tokens() {
 // One step: a token more of each sequence, or the prompt of a new text.
 struct Round {
   std::vector<TokenId> tokens;
-  std::vector<std::size_t> count;  // of each sequence
+  std::vector<std::size_t> count;  // tokens of each sequence
   std::vector<bool> is_new;
 };
 

@@ -62,15 +62,15 @@ class RandomPlacement final : public experts::Placement {
 };
 
 struct DeviceSetup {
-  double share = 0.5;       // of experts that are assigned to the device
+  double share = 0.5;       // the share of experts that are assigned to the device
   std::uint32_t slots = 0;  // on the device
   std::uint32_t staging = 2;
   unsigned threads = 1;
-  Bytes memory = 256 * kMiB;  // of the device
+  Bytes memory = 256 * kMiB;  // the device's
   std::uint64_t seed = 1;
   std::string prefetch = {};  // to the device; empty: none
   std::uint32_t prefetch_size = 2;
-  double faults = 0;    // of copies in decode steps
+  double faults = 0;    // the share of copies in decode steps that fail
   bool packed = false;  // slots, and what the host keeps
   experts::Parts slot_slices = experts::Part::kMsb | experts::Part::kLsb;
   experts::Tiers tiers = experts::Tiers::kInclusive;
@@ -223,8 +223,8 @@ class DeviceUnitTest : public ::testing::TestWithParam<std::string> {
   std::unique_ptr<store::Checkpoint> checkpoint_;
   const model::Model model_;
   const Json golden_;
-  mutable Bytes expert_bytes_ = 0;              // of the engine that ran last
-  std::function<void(EngineOptions&)> adjust_;  // of every engine; null: none
+  mutable Bytes expert_bytes_ = 0;              // those of the engine that ran last
+  std::function<void(EngineOptions&)> adjust_;  // adjusts the options of every engine; null: nothing does
 };
 
 // A model as a store in which every matrix can be computed with as it is packed.

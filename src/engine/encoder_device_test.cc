@@ -41,7 +41,7 @@ using Tokens = std::vector<tokenizer::TokenId>;
 struct Case {
   std::string placement = "device";
   std::uint32_t slots = 1;
-  unsigned threads = 1;  // of the host, and of the device
+  unsigned threads = 1;  // threads of the host, and of the device
   DenseOn dense_on = DenseOn::kHost;
   std::string cache = "lru", prefetch = "none";
   std::string text() const {

@@ -25,11 +25,11 @@ struct BudgetParts {
   const EnginePlan& plan;
   const fetch::ExpertStore& experts;
   const kernels::Context& kernels;
-  std::span<const codec::MatrixFormat* const> dense_formats;  // of dense matrices, each once
+  std::span<const codec::MatrixFormat* const> dense_formats;  // formats of dense matrices, each once
   std::size_t logit_rows = 1;                                 // tokens whose logits are made at a time
   bool dense_there = false;           // dense weights and the key/value cache are on the device
   std::size_t most_chunk = SIZE_MAX;  // tokens of a step for which the device has room
-  device::DeviceFacts device = {};    // of the plan's device
+  device::DeviceFacts device = {};    // facts about the plan's device
 };
 
 struct DividedBudget {

@@ -62,7 +62,7 @@ class EngineDevice {
   double overrun_share() const;
   const device::DeviceSpec& spec() const { return spec_; }
   const device::DeviceFacts& facts() const { return facts_; }
-  device::LockedPages locked() const { return host_.crossing().locked(); }  // of the host's, for its copies
+  device::LockedPages locked() const { return host_.crossing().locked(); }  // the host's, for its copies
   // What of its memory is or was in use, with what its driver takes.
   Bytes used() const { return memory_.context + accountant().used(); }
   Bytes peak() const { return memory_.context + accountant().peak(); }

@@ -52,7 +52,7 @@ struct SecondUnit {
 
 struct EngineHooks {
   std::optional<SecondUnit> second_unit = {};  // computes in place of the plan's device; empty: nothing does
-  device::CopyFault fault = {};                // of the plan's device; empty: no copy fails
+  device::CopyFault fault = {};                // fails copies of the plan's device; empty: no copy fails
   device::DeviceMaker devices = {};            // makes the plan's device
   // What that computes with, also while it is checked; empty: make_unit_kernels().
   std::function<std::unique_ptr<kernels::UnitKernels>(device::Device&)> kernels = {};

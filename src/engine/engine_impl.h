@@ -122,14 +122,14 @@ class Engine::Impl {
   std::unique_ptr<device::Accountant> accountant_;
   std::unique_ptr<fetch::WeightFiles> files_;
   std::unique_ptr<fetch::ExpertStore> experts_;
-  std::vector<const codec::MatrixFormat*> dense_formats_;  // of dense matrices, each once
+  std::vector<const codec::MatrixFormat*> dense_formats_;  // formats of dense matrices, each once
   bool dense_there_ = false;                               // on the device
   std::size_t most_chunk_ = SIZE_MAX;                      // for which it has room
   const device::DeviceFacts device_facts_;
   DensePlace dense_place_;  // where it was asked for, or may be
   DividedBudget budget_;
   experts::TierChoice tiers_;
-  const PolicyPlan* policies_ = nullptr;  // of plan_
+  const PolicyPlan* policies_ = nullptr;  // the policies of plan_
   std::optional<Profile> profile_;
   std::optional<PoolPlan> pool_plan_;
   std::unique_ptr<EngineDevice> device_;            // before what is in its memory

@@ -125,7 +125,7 @@ class GpuEngineTest : public ::testing::TestWithParam<std::string> {
   const Json golden_;
   FakeCuda cuda_{512 * kMiB};
   bool fails_ = false;
-  std::optional<kernels::Operation> wrong_ = {};  // of the GPU's kernels
+  std::optional<kernels::Operation> wrong_ = {};  // an operation of the GPU's kernels
   bool throws_ = false;
   Bytes arena_ = 0;
   ExpertLaunches launches_;

@@ -79,7 +79,7 @@ struct RunReport {
   const StartTimes& start_times;
   const std::string& isa_warning;
   const experts::LayerDecider& decider;
-  const experts::InputPrediction& input_prediction;  // of routers of next layers
+  const experts::InputPrediction& input_prediction;  // for routers of next layers
   const EngineDevice* device;                        // null: there is none
   const DensePlace& dense_place;                     // empty where the plan leaves the dense part to the host
   const experts::TierChoice& tiers;                  // beside a device

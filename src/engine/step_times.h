@@ -10,7 +10,7 @@ struct RunReport;
 // Mean seconds of a decode step so far; zeros where there has been none.
 struct StepTimes {
   double step = 0;
-  double moe = 0;  // of it, from the routers' scores to the sums of the experts, over all layers
+  double moe = 0;  // part of it, from the routers' scores to the sums of the experts, over all layers
 };
 
 // REQUIRES (both): the run has a device. The output head is predicted as for one token.

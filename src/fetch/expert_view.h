@@ -33,7 +33,7 @@ struct ExpertPlaces {
 // An expert in memory. Non-owning, as a view.
 struct PlacedExpert {
   const ExpertLayout* layout = nullptr;
-  std::uint32_t hidden = 0;  // of the model
+  std::uint32_t hidden = 0;  // the model's
   ExpertMemory memory;
 
   bool in_regions() const { return memory.view == nullptr; }

@@ -124,7 +124,7 @@ class FetchExecutor {
   std::condition_variable owner_wakes_, io_wakes_;
   ReadyQueue ready_;
   ReadQueue reads_;
-  std::uint64_t next_turn_ = 0;  // of the next operation
+  std::uint64_t next_turn_ = 0;  // the turn of the next operation
   std::size_t running_ops_ = 0, new_ready_ = 0;
   FetchGraph::Ready became_ready_;   // scratch
   std::vector<std::uint32_t> runs_;  // scratch

@@ -39,7 +39,7 @@ class FetchGraph {
   void settle(Ready& ready);  // makes ready what waits for no read
 
   void arrived(std::uint32_t run, Ready& ready);
-  void read_ended() { --reads_left_; }  // of an expert that was given up: its bytes are not looked at
+  void read_ended() { --reads_left_; }  // its expert was given up: the bytes are not looked at
   void cancel_reads(std::uint32_t count) { reads_left_ -= count; }
   Operation take(std::uint32_t op);
   // A taken operation is done. `merged`: it was a decode, and its chunk has also been merged.

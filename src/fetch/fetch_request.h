@@ -28,8 +28,8 @@ struct ByUrgency {
 struct FetchRequest {
   experts::ExpertId id;
   const ExpertLayout* layout = nullptr;
-  std::byte* base = nullptr;  // of layout->base
-  std::byte* rest = nullptr;  // of layout->rest; null if the view needs nothing of it
+  std::byte* base = nullptr;  // the buffer of layout->base
+  std::byte* rest = nullptr;  // the buffer of layout->rest; null if the view needs nothing of it
   // Where the matrices are made; `base` itself if it is the view. Null: the view is `packed`, or of slices,
   // and needs only regions that are read and checked.
   std::byte* view = nullptr;

@@ -29,8 +29,8 @@ void read_until(const std::atomic<bool>& done, const InputFile& file, Bytes size
   }
 }
 
-// A file that is cut while it is read gives short reads or EIO, and never ends the program, whatever readers
-// of other threads do meanwhile.
+// A file that is cut while it is read gives short reads or EIO, and never ends the program, whatever
+// readers of other threads do meanwhile.
 TEST(MmapReader, AFileThatIsCutDuringAReadIsAnError) {
 #if defined(__SANITIZE_THREAD__)
   GTEST_SKIP()

@@ -33,9 +33,9 @@ struct PlanePlace {
 struct PiecePlace {
   const codec::MatrixFormat* format = nullptr;
   codec::MatrixShape shape;      // that the planes have
-  DType dtype = DType::kBF16;    // of the words that a coded piece becomes
+  DType dtype = DType::kBF16;    // the type of the words that a coded piece becomes
   bool own_columns = false;      // the tiles have the tensor's columns
-  bool has_checksums = false;    // of `planes`
+  bool has_checksums = false;    // `planes` have them
   std::uint8_t base_planes = 1;  // how many of `planes` there are
   std::uint32_t file = 0;        // for errors
   std::uint64_t elements = 0;
@@ -43,7 +43,7 @@ struct PiecePlace {
   // What lies in the region `rest`, with places in its read buffer: coded exponents, or each plane there (an
   // LSB slice) as one chunk.
   std::vector<codec::PlaneChunk> chunks;
-  Bytes chunks_offset = 0;  // of the first chunk in the file; they stand one behind the other
+  Bytes chunks_offset = 0;  // offset of the first chunk in the file; they stand one behind the other
   Bytes view_place = 0;     // place of the piece's words, or of its planes, in the view buffer
 
   // Exponents must be decoded before the piece is words.

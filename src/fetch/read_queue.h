@@ -14,10 +14,10 @@ namespace sluice::fetch {
 // Thread-compatible. Remembers no read once it has landed; keeps its memory.
 class ReadQueue {
  public:
-  using Tag = std::size_t;  // of a read in flight
+  using Tag = std::size_t;  // names a read in flight
   struct Read {
     FetchJob* job = nullptr;
-    std::uint32_t run = 0;  // of the request
+    std::uint32_t run = 0;  // a run of the request
     std::chrono::steady_clock::time_point submitted = {};
   };
 

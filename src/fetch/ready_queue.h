@@ -15,7 +15,7 @@ class ReadyQueue {
   struct Entry {
     std::uint64_t turn = 0;  // lowest first
     FetchJob* job = nullptr;
-    std::uint32_t op = 0;  // of the job's graph
+    std::uint32_t op = 0;  // an operation of the job's graph
   };
 
   bool empty() const { return size() == 0; }

@@ -16,7 +16,7 @@ struct TimelineEntry {
   enum class Kind : std::uint8_t { kRead, kCheck, kDecode, kMerge, kCompute };
   Kind kind;
   experts::ExpertId expert;
-  std::uint16_t tensor = 0, chunk = 0;  // of kDecode and kMerge; tensor also of kCheck
+  std::uint16_t tensor = 0, chunk = 0;  // for kDecode and kMerge; tensor also for kCheck
   Bytes bytes = 0;                      // for kRead
   std::uint32_t thread = 0;             // small numbers in order of first appearance; 0 for reads
   std::chrono::steady_clock::time_point begin, end;

@@ -101,7 +101,7 @@ using EventBody = std::variant<Admitted, PrefillProgress, PromptScores, TextDelt
                                ToolArguments, Finish, Failure>;
 
 struct AnswerEvent {
-  std::size_t sequence = 0;  // of the request
+  std::size_t sequence = 0;  // a sequence of the request
   EventBody body;
   std::chrono::steady_clock::time_point published{};  // set by EventQueue::push
   std::size_t generated = 0;                          // tokens of the sequence so far

@@ -25,7 +25,7 @@ enum class Phase { kLoading, kReady, kDraining };
 
 struct LoadState {
   Phase phase = Phase::kLoading;
-  double progress = 0;  // of loading, 0 … 1
+  double progress = 0;  // how far loading has come, 0 … 1
   std::string failure;  // loading failed for good; empty: it did not
 };
 
@@ -54,7 +54,7 @@ struct Served {
   const tokenizer::Tokenizer* tokenizer = nullptr;
   const tokenizer::ChatTemplate* chat = nullptr;
   std::string chat_failure;               // why `chat` is null though there is a template
-  tokenizer::AnswerFormat answer_format;  // of a chat; without a family: no answer can be bound
+  tokenizer::AnswerFormat answer_format;  // the format of a chat; without a family: no answer can be bound
   bool trust_special = false;             // control tokens in the text of a request count
   // The bytes that a token stands for, special ones by their content; thread-safe.
   std::function<std::string(tokenizer::TokenId)> bytes_of;
@@ -68,7 +68,7 @@ using RequestId = std::uint64_t;
 struct Refusal {
   enum class Reason { kQueueFull, kTooLong, kDraining, kLoading, kInvalid };
   Reason reason = Reason::kInvalid;
-  unsigned retry_after_s = 1;                  // of a full queue: when the next sequence is expected to end
+  unsigned retry_after_s = 1;                  // for a full queue: when the next sequence is expected to end
   std::size_t prompt_tokens = 0, context = 0;  // with kTooLong; context: also what the KV pool can ever hold
   std::string message;  // with kInvalid; names settings by their marks (base/setting.h)
 };
@@ -81,7 +81,7 @@ struct QueuePlace {
 // The cells of the experts' picture, row-major: a row for each sparse layer.
 struct ExpertBoard {
   std::size_t layers = 0, experts = 0;
-  std::vector<std::size_t> layer_ids;  // of the model, for each row
+  std::vector<std::size_t> layer_ids;  // layers of the model, for each row
   bool device = false;                 // a device holds experts, too
   std::string states;                  // letters of the states that occur: "FCSEM"
   // Host state in the low nibble (0 M, 1 E, 2 S, 3 C, 4 F, 5 msb, 6 msb+lsb), device state in the high one
@@ -98,7 +98,7 @@ struct SlotState {
   enum class Kind { kIdle, kQueued, kPrefill, kDecode, kStalled };
   std::size_t id = 0;
   RequestId task = 0;
-  std::size_t sequence = 0;  // of the request
+  std::size_t sequence = 0;  // a sequence of the request
   Kind kind = Kind::kIdle;
   std::size_t prompt = 0, prefilled = 0, cached = 0, decoded = 0;
   std::optional<std::size_t> max_tokens;

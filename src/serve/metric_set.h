@@ -17,7 +17,7 @@ class MetricSet {
   struct Sample {
     std::vector<std::string> labels;  // values, in the order of MetricRow::labels
     double value = 0;
-    HistogramState histogram;  // of a histogram
+    HistogramState histogram;  // for a histogram
   };
   struct Series {
     const MetricRow* row = nullptr;

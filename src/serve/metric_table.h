@@ -13,7 +13,7 @@ struct MetricRow {
   MetricKind kind = MetricKind::kGauge;
   std::string_view help;
   std::string_view labels = {};         // separated by blanks, in the order in which values give them
-  std::span<const double> bounds = {};  // of a histogram
+  std::span<const double> bounds = {};  // bounds of a histogram
 };
 
 std::span<const MetricRow> metric_rows();

@@ -44,7 +44,7 @@ struct AnswerParsing {
   bool calls = false;           // calls of tools are looked for
   bool one_call = false;        // parallel_tool_calls: false
   bool bound = false;           // to a form: behind the first content nothing is taken for a mark
-  std::vector<ToolSpec> tools;  // of the request
+  std::vector<ToolSpec> tools;  // tools of the request
   std::size_t past_calls = 0;   // in the history
   std::string prompt_tail;      // the prompt's last text, which may have begun a part of the answer
 };
@@ -58,7 +58,7 @@ struct TextRequest {
   std::optional<std::size_t> logprobs;             // wanted, with this many of the likeliest beside each
   bool prompt_logprobs = false;                    // also of the prompt's tokens but the first; with logprobs
   bool progress = false;                           // PrefillProgress events are wanted often
-  std::optional<AnswerParsing> parsing;            // of a chat
+  std::optional<AnswerParsing> parsing;            // for a chat
   std::shared_ptr<const engine::Grammar> grammar;  // that the answer is bound to; null: none
 };
 

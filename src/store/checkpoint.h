@@ -61,18 +61,18 @@ struct ExponentChunk {
 // One plane of a piece (codec::MatrixFormat), unless it is a sequence of chunks.
 struct StoredPlane {
   Extent extent;
-  std::optional<std::uint64_t> xxh3;  // of its bytes; empty in a directory
+  std::optional<std::uint64_t> xxh3;  // the checksum of its bytes; empty in a directory
 };
 
 // Where and how one piece is stored.
 struct StoredPiece {
   // Null: elements of a type that nobody computes with, in one plane as the tensor has them.
   const codec::MatrixFormat* format = nullptr;
-  DType dtype = DType::kBF16;  // of the tensor; the words that a piece with coded exponents becomes
-  std::uint64_t elements = 0;  // of the tensor
+  DType dtype = DType::kBF16;  // the tensor's; the words that a piece with coded exponents becomes
+  std::uint64_t elements = 0;  // elements of the tensor
   codec::MatrixShape shape;    // that the planes have: tiles may have other columns than the tensor
   std::array<StoredPlane, codec::kMostPlanes> planes;  // by the format; a plane of chunks is empty
-  std::vector<ExponentChunk> exponents;  // of formats `split` and `packed`; those of `packed` count places
+  std::vector<ExponentChunk> exponents;  // for formats `split` and `packed`; those of `packed` count places
   // The tiles have the tensor's columns: kernels can multiply with them directly.
   bool own_columns = false;
 

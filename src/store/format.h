@@ -23,7 +23,7 @@ inline constexpr std::string_view kChecksumEnd = "\"}\n";
 inline constexpr std::size_t kChecksumTailBytes = kChecksumStart.size() + 16 + kChecksumEnd.size();
 static_assert(kChecksumTailBytes == 33);
 inline constexpr Bytes kMaxManifestBytes = kGiB;
-inline constexpr Bytes kMaxRestBytes = 2 * kGiB;  // of a weight file, in headers.bin
+inline constexpr Bytes kMaxRestBytes = 2 * kGiB;  // the rest of a weight file, in headers.bin
 
 // Section 3: layout.
 inline constexpr Bytes kRegionAlignment = kBlockBytes;

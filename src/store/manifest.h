@@ -40,7 +40,7 @@ struct StoredTensor {  // parallel to TensorInfo
 
 struct StoredChunk {
   Region bytes;
-  std::uint64_t first = 0, count = 0;  // of exponents: elements (in tiles: places) of the piece
+  std::uint64_t first = 0, count = 0;  // for exponents: elements (in tiles: places) of the piece
   std::uint64_t xxh3 = 0;
   bool coded = false;
   // The tensor that a plane of a piece in a format was taken from; `first` and `count` are elements of it.
@@ -135,8 +135,8 @@ std::string expert_file_name(std::size_t number);  // "experts-00000.bin"
 // The text of manifest.json, checksum included.
 std::string write_manifest(const Manifest& manifest);
 
-// Parses and checks everything that needs no other file (every range, the cover of every tensor, the layout
-// of section 3). `name` appears in errors: (kUnsupported) for another version or an unknown feature;
+// Parses and checks everything that needs no other file (every range, the cover of every tensor, the
+// layout of section 3). `name` appears in errors: (kUnsupported) for another version or an unknown feature;
 // (kCorrupt) for a wrong checksum; (kInvalid) otherwise.
 Manifest parse_manifest(std::string_view text, const std::string& name,
                         std::span<const codec::MatrixFormat* const> more_formats = {});

@@ -15,7 +15,7 @@ namespace sluice::store {
 struct PieceCheck {
   const Manifest& manifest;
   const PieceEntry& piece;
-  const std::string& name;  // of the manifest, for errors
+  const std::string& name;  // the manifest's, for errors
 
   const TensorInfo& tensor() const { return manifest.tensors[piece.tensor]; }
   bool in_file(const Region& region) const;  // lies in the piece's file

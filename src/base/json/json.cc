@@ -10,7 +10,7 @@
 namespace sluice {
 namespace {
 
-constexpr std::size_t kShownBytes = 80;  // of a value or token in a message
+constexpr std::size_t kShownBytes = 80;  // bytes of a value or token in a message
 
 std::string describe(const Json& value) {
   if (value.is_object()) return "an object";

@@ -41,7 +41,7 @@ class Json {
   using object_t = std::map<std::string, Json, std::less<>>;  // sorted by key, as it is written
   using iterator = JsonIterator<Json>;
   using const_iterator = JsonIterator<const Json>;
-  enum class error_handler_t { strict, replace, ignore };  // of strings that are not UTF-8
+  enum class error_handler_t { strict, replace, ignore };  // for strings that are not UTF-8
 
   Json() noexcept {}  // null
   Json(std::nullptr_t) noexcept {}
@@ -206,7 +206,7 @@ class Json {
 
   // Numbers compare by value, whatever their kinds.
   friend bool operator==(const Json& a, const Json& b);
-  friend std::partial_ordering operator<=>(const Json& a, const Json& b);  // of numbers alone
+  friend std::partial_ordering operator<=>(const Json& a, const Json& b);  // for numbers alone
 
  private:
   enum class Type : std::uint8_t { kNull, kBoolean, kInteger, kNatural, kReal, kString, kArray, kObject };

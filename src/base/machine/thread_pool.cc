@@ -89,7 +89,7 @@ struct ThreadPool::Impl {
   static constexpr std::uint64_t kOpen = 1 << 15, kRunning = kOpen - 1, kEpoch = 1 << 16;
   static std::uint64_t epoch_of(std::uint64_t state) { return state / kEpoch; }
   alignas(64) std::atomic<std::uint64_t> state{0};
-  Job* job = nullptr;  // of the open call; written while nothing is open or running
+  Job* job = nullptr;  // the job of the open call; written while nothing is open or running
   // A sleeper announces itself, then looks at `state`; a thread that changes `state` looks for sleepers
   // afterwards. All four accesses are in one order (seq_cst), so one of the two threads sees the other.
   alignas(64) std::atomic<std::size_t> sleeping{0};

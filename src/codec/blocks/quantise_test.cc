@@ -15,7 +15,7 @@ namespace {
 
 struct Loss {
   const MatrixFormat* format;
-  double most;  // of the error's deviation, as a share of that of the numbers
+  double most;  // the error's deviation at most, as a share of that of the numbers
 };
 const Loss kLosses[] = {{&kFormatQ80, .006}, {&kFormatQ6K, .025}, {&kFormatQ51, .045},  {&kFormatQ50, .05},
                         {&kFormatQ5K, .05},  {&kFormatQ41, .09},  {&kFormatQ40, .1},    {&kFormatQ4K, .1},

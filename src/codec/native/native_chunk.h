@@ -73,9 +73,9 @@ std::size_t native_scratch_bytes(std::uint64_t blocks);
 enum class Stores { kCached, kStreaming };
 
 // For an instruction set of available_isas(). `scratch` has native_scratch_bytes(). Nothing is read outside
-// the chunk's bytes or written outside target and scratch, whatever the chunk says. Returns false if a count
-// of the group disagrees with its codes; the target is then unspecified. No pointer needs any alignment, but
-// targets on cache lines are faster.
+// the chunk's bytes or written outside target and scratch, whatever the chunk says. Returns false if a
+// count of the group disagrees with its codes; the target is then unspecified. No pointer needs any
+// alignment, but targets on cache lines are faster.
 struct NativeKernels {
   // Decodes the exponents of a group in tile order: 512·blocks bytes.
   bool (*decode)(const NativeGroup& group, std::byte* scratch, std::byte* exponents);

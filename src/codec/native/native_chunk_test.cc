@@ -539,8 +539,8 @@ TEST_F(NativeChunkTest, WrongCountsAreFoundByEveryInstructionSet) {
   const std::vector<std::byte> good = encoded(words, shape);
   ASSERT_FALSE(good.empty());
   ASSERT_EQ(decoded(NativeChunk(good, range_of(shape)), Isa::kScalar), (PageDecoder{good, 1, 2}.decode()));
-  // Changes the 40 codes of tier 2 by one up or down, which stays within the same byte or changes the number
-  // of literals by one.
+  // Changes the 40 codes of tier 2 by one up or down, which stays within the same byte or changes the
+  // number of literals by one.
   for (const std::size_t at : {4, 8, 12}) {
     for (const int change : {-1, 1}) {
       std::vector<std::byte> bad = good;

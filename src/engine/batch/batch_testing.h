@@ -47,7 +47,7 @@ class KeepingClient final : public BatchClient {
 
   std::vector<tokenizer::TokenId> tokens;
   std::vector<std::uint64_t> logits;                   // hashes
-  std::vector<std::vector<TokenLogprob>> best;         // of each token, itself first
+  std::vector<std::vector<TokenLogprob>> best;         // for each token, itself first
   std::vector<std::vector<TokenLogprob>> prompt_best;  // likewise, from the prompt's second token on
   std::vector<std::size_t> prefilled;
   std::optional<std::size_t> cached;

@@ -16,7 +16,7 @@ class Engine;  // engine/engine.h
 
 struct BatchRules {
   std::size_t parallel = 1;   // sequences that run; at most plan().sequences
-  double decode_share = 0.5;  // of the time beside an open prompt pass that running answers get: 0 … 1
+  double decode_share = 0.5;  // share of the time beside an open prompt pass that running answers get: 0 … 1
   // No answer goes on while a prompt is left: a static batch. Then no pass is suspended.
   bool prompts_first = false;
   // Positions that an answer without a limit reserves at a time.

@@ -230,7 +230,7 @@ TEST_F(BatcherOrder, ABrokenReadEndsThoseThatNeedIt) {
   EngineOptions options = batch_options(6, 64);
   Faults faults;
   faults.put_into(options);
-  std::vector<Bytes> offsets;  // of the reads of one of them
+  std::vector<Bytes> offsets;  // offsets of the reads of one of them
   {
     make(options);
     faults.set([&](const DiskRead& read) { return offsets.push_back(read.offset), false; });

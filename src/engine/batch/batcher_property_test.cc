@@ -252,7 +252,7 @@ class Run {
   std::mt19937_64& random_;
   Met& met_;
   Faults faults_;
-  std::uint64_t broken_ = 0;  // of the next reads
+  std::uint64_t broken_ = 0;  // so many of the next reads
   TurnedClock clock_;
   std::unique_ptr<Engine> engine_;
   std::deque<KeepingClient> clients_;

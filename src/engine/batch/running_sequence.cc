@@ -88,7 +88,7 @@ void RunningSequence::take(std::size_t place, std::span<const float> logits,
       take_prompt_token(place, logits);
     else if (!parted_)
       draw(logits, candidates);
-  } catch (const Error& error) {  // of its logits: others go on
+  } catch (const Error& error) {  // an error of its logits: others go on
     error_ = error;
     parted_ = true;
   }

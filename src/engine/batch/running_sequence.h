@@ -107,16 +107,16 @@ class RunningSequence {
 
   QueuedRequest queued_;
   std::vector<tokenizer::TokenId> tokens_;  // that the decoder starts from, and the answer
-  const std::size_t begins_;                // of these, those that it starts from
+  const std::size_t begins_;                // how many of these it starts from
   const std::size_t context_;
-  const std::vector<tokenizer::TokenId>& ends_;  // of the model
+  const std::vector<tokenizer::TokenId>& ends_;  // the model's tokens that end an answer
   std::unique_ptr<Sequence> sequence_;
   Sampler sampler_;
   RunState state_ = RunState::kPrefill;
   bool begun_ = false;
   SequenceDrafts proposals_;
   Draft proposal_;
-  std::span<const tokenizer::TokenId> drafts_;  // of the next or running pass, a part of the proposal
+  std::span<const tokenizer::TokenId> drafts_;  // drafts of the next or running pass, a part of the proposal
   std::size_t accepted_ = 0;
   // Not yet given out; a pass that is repeated draws none of them again.
   std::array<Drawn, 1 + kMostDrafts> drawn_;
@@ -125,7 +125,7 @@ class RunningSequence {
   std::size_t wanted_from_ = 0;  // tokens that the running pass need not draw
   std::vector<TokenLogprob> prompt_best_;
   std::size_t prompt_told_;     // tokens of the prompt whose log-probabilities the client has, or never gets
-  std::optional<Error> error_;  // of its logits alone
+  std::optional<Error> error_;  // an error of its logits alone
   BatchTime begun_at_, first_at_, last_at_, stalled_at_;
   RequestStatistics statistics_;
 };

@@ -7,7 +7,7 @@ namespace sluice::engine {
 
 struct DraftCounts {
   std::uint64_t drafted = 0;   // tokens that a step computed before they were drawn
-  std::uint64_t accepted = 0;  // of these, those that were drawn then
+  std::uint64_t accepted = 0;  // how many of these were drawn then
   std::uint64_t passes = 0;    // steps of a sequence that had drafts
 
   void operator+=(const DraftCounts& more) {

@@ -17,7 +17,7 @@ constexpr double kDenseShare = 0.25;
 // All that is known fades by the first factor at each step with this many drafts, what was measured by the
 // second at each step without: so what did not pay is tried again after some hundred tokens.
 constexpr double kFade = 0.9, kForget = 0.998;
-constexpr double kLeast = 0.05, kMost = 10;  // of what was expected
+constexpr double kLeast = 0.05, kMost = 10;  // times what was expected
 // So much faster must drafts be.
 constexpr double kMargin = 1.05;
 // Beyond this many sequences nothing is measured, and nothing drafted.

@@ -27,7 +27,7 @@ struct DraftShape {
 
   std::size_t drafted() const;
 };
-DraftShape shape_of(std::span<const std::size_t> drafts);  // of each sequence
+DraftShape shape_of(std::span<const std::size_t> drafts);  // how many drafts each sequence has
 
 // What one sequence could have computed ahead: how likely it is that at least 1, 2 … tokens come true.
 struct DraftOffer {

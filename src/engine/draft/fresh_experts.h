@@ -40,10 +40,10 @@ class FreshExperts final : public EventAccount {
 
   const std::size_t layers_, top_k_;
   std::vector<Expert> held_;  // (kRing, layers, top_k)
-  std::size_t newest_ = 0;    // of the ring: the last token that is held
+  std::size_t newest_ = 0;    // place in the ring of the last token that is held
   std::size_t tokens_ = 0;    // that are held; each continues the one before
   experts::SequenceId sequence_ = 0;
-  std::size_t layer_ = 0;  // of the next event
+  std::size_t layer_ = 0;  // the layer of the next event
   bool alone_ = false;     // the step has one token of the sequence
   Means sums_{}, means_{}, seen_{};
   std::array<std::size_t, kMostDrafts + 1>

@@ -58,7 +58,7 @@ TEST_F(FreshExpertsTest, CountsWhatTokensBeforeDoNotUse) {
   step(fresh, *one, {{{2, 3}}});
   EXPECT_EQ(fresh.means()[1], 1);
   step(fresh, *one, {{{1, 4}}});
-  EXPECT_EQ(fresh.means()[1], 1.5);  // of 1, and of 2
+  EXPECT_EQ(fresh.means()[1], 1.5);  // the mean of 1, and of 2
   EXPECT_EQ(fresh.means()[2], 1);    // the token before the last one has 1
   step(fresh, *one, {{{7, 8}}}, StepKind::kPrompt);
   EXPECT_EQ(fresh.means()[0], 2);

@@ -14,7 +14,7 @@ namespace sluice::engine {
 // A proposal, the first token first.
 struct Draft {
   std::array<tokenizer::TokenId, kMostDrafts> ids{};
-  std::size_t count = 0;  // of ids
+  std::size_t count = 0;  // the number of ids
   std::size_t match = 0;  // this many last tokens of the text stand before it in the text, too
 
   std::span<const tokenizer::TokenId> tokens() const { return std::span(ids).first(count); }

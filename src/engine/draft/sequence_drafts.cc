@@ -7,7 +7,7 @@ namespace {
 
 // What is thought of a match before anything is known, as if seen so often; later counts fade by the longer
 // memory, so that the odds follow a text that changes.
-constexpr std::array kFirstChance = {0.25, 0.35, 0.5, 0.7, 0.85};  // of the next token
+constexpr std::array kFirstChance = {0.25, 0.35, 0.5, 0.7, 0.85};  // the chance of the next token
 constexpr double kFirstSeen = 4, kMostSeen = 24;
 
 }  // namespace

@@ -45,7 +45,7 @@ class SequenceDrafts {
  private:
   struct Open {
     Draft draft;
-    std::size_t position = 0;  // of its first token
+    std::size_t position = 0;  // the place of its first token
     bool open = false;         // it is not yet known how much of it comes true
   };
   void learn(std::span<const tokenizer::TokenId> text);
@@ -53,7 +53,7 @@ class SequenceDrafts {
   DraftOdds odds_;
   Draft draft_;
   std::array<Open, kMostDrafts + 1> made_;
-  std::size_t next_ = 0;  // of made_
+  std::size_t next_ = 0;  // the next place in made_
 };
 
 }  // namespace sluice::engine

@@ -21,7 +21,7 @@ TEST(DraftOdds, FollowWhatComesTrue) {
   for (int i = 0; i < 200; ++i) odds.count(2, 4, i % 2 == 0 ? 4 : 1);
   EXPECT_NEAR(odds.chance(2, 1), 1, 0.01);
   for (std::size_t tokens = 2; tokens <= 4; ++tokens) EXPECT_NEAR(odds.chance(2, tokens), 0.5, 0.1);
-  EXPECT_LT(odds.chance(3, 1), 0.9);  // of other matches nothing was learned
+  EXPECT_LT(odds.chance(3, 1), 0.9);  // nothing was learned of other matches
   for (int i = 0; i < 200; ++i) odds.count(2, 4, 0);
   EXPECT_LT(odds.chance(2, 1), 0.01);
   EXPECT_LT(odds.chance(2, 4), 0.01);

@@ -12,9 +12,9 @@
 
 namespace sluice::engine {
 
-// Rows are counted over all experts of the event, by ascending expert; those of one expert are in the order
-// of tokens, but rows that are computed low are behind all others. Keeps its memory from event to event.
-// Thread-compatible.
+// Rows are counted over all experts of the event, by ascending expert; those of one expert are in the
+// order of tokens, but rows that are computed low are behind all others. Keeps its memory from event to
+// event. Thread-compatible.
 class ExpertRows {
  public:
   // `event`: the experts that `routing` chose, with their tokens, of a layer of `experts` experts.

@@ -24,8 +24,8 @@ void mixtral_attention(LayerRun& run);
 void olmoe_attention(LayerRun& run);
 void qwen2_moe_attention(LayerRun& run);
 void qwen3_moe_attention(LayerRun& run);
-void switch_transformers_attention(LayerRun& run);  // of the decoder
-void switch_transformers_keys(LayerRun& run);       // of the encoder …
+void switch_transformers_attention(LayerRun& run);  // the decoder's
+void switch_transformers_keys(LayerRun& run);       // the encoder's …
 void switch_transformers_encoder_attention(LayerRun& run);
 void xverse_attention(LayerRun& run);
 

@@ -76,7 +76,7 @@ class MoeBlock final : public SparseBlock {
   // Has those experts fetched to the host that the device was decided to have and lacks.
   void fetch_lost();
   void count_found(const experts::EventOutcome& outcome);
-  ExpertStatistics& counts() { return statistics_.of(kind_); }  // of steps such as the running one
+  ExpertStatistics& counts() { return statistics_.of(kind_); }  // counts of steps such as the running one
   void show_inputs(std::size_t layer, std::size_t tokens, const Workspace& w);  // to the observer
   // Arranges w.normed in the forms that only experts read.
   void arrange_for_experts(std::size_t tokens, const Workspace& w);
@@ -143,29 +143,29 @@ class MoeBlock final : public SparseBlock {
   void show_ahead(std::size_t layer, model::Role norm, const Step& step, const Workspace& w, Moment moment);
 
   kernels::Ops& ops_;
-  const kernels::Context& kernels_;  // of the host
+  const kernels::Context& kernels_;  // the host's
   const model::ModelConfig& config_;
   const DenseWeights& weights_;
   fetch::ExpertStore& store_;
   Statistics& statistics_;
-  StepKind kind_ = StepKind::kPrompt;  // of the running step
+  StepKind kind_ = StepKind::kPrompt;  // the kind of the running step
   experts::LayerDecider* decider_ = nullptr;
   RoutingObserver* observer_ = nullptr;
   fetch::Timeline* timeline_ = nullptr;
   std::int32_t layer_ = 0;  // that runs
 
-  const kernels::InputForms input_forms_;  // of experts
+  const kernels::InputForms input_forms_;  // the forms that experts read
   RouterScores scores_;
   Predictors predictors_;
   experts::PredictorKind predicted_by_ = experts::PredictorKind::kNone;  // what predicted …
   experts::ScoresView predicted_;                                        // … these
   experts::InputPrediction input_prediction_;
-  std::vector<experts::PartRequest> ahead_;  // of the running event: what is to be copied to the device
+  std::vector<experts::PartRequest> ahead_;  // the running event's: what is to be copied to the device
   HostUnit host_;
   ComputeUnit* device_ = nullptr;
-  const experts::DevicePlan* plan_ = nullptr;         // of the running event on the device; null without one
-  const experts::LayerDecision* decision_ = nullptr;  // of the running event
-  std::vector<experts::ExpertId> lost_;               // of it: the experts that the device lacks …
+  const experts::DevicePlan* plan_ = nullptr;         // for the running event on the device; null without one
+  const experts::LayerDecision* decision_ = nullptr;  // for the running event
+  std::vector<experts::ExpertId> lost_;               // its experts that the device lacks …
   std::vector<experts::ExpertId> given_;              // … and those that it was given …
   std::size_t resident_given_ = 0;                // … of which this many without bytes of the host's, first
   std::vector<experts::ExpertId> event_experts_;  // ascending
@@ -173,11 +173,11 @@ class MoeBlock final : public SparseBlock {
   std::vector<kernels::op::WeightedRow> sums_;   // what is summed, ascending by expert for each token …
   std::vector<kernels::op::WeightedRow> known_;  // … and those of it that are known before all is computed
   std::vector<std::uint8_t> computed_;           // by slot of rows_: the host has computed it
-  std::vector<experts::SequenceSpan> spans_;     // of the running step …
+  std::vector<experts::SequenceSpan> spans_;     // spans of the running step …
   experts::Worlds* worlds_ = nullptr;            // … and whose it is
   std::span<const experts::Unit> assignment_;    // by slot of rows_; empty: all on the host
   std::vector<ExpertWork> works_;                // that are computed together
-  std::vector<fetch::ExpertStore::Pin> pins_;    // of experts that need no read
+  std::vector<fetch::ExpertStore::Pin> pins_;    // pins of experts that need no read
   // As they were when the running step began.
   Stopwatch step_watch_;
   Bytes needed_before_ = 0, wasted_before_ = 0;

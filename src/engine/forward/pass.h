@@ -46,7 +46,7 @@ class Pass {
   Passes* passes_;  // null: the pass is over
   Step step_;
   std::size_t rows_;      // which residual stream of the workspace is the pass's
-  std::uint64_t number_;  // of all passes of the engine
+  std::uint64_t number_;  // its number among all passes of the engine
   std::size_t layer_;
   PassCounts counts_;
 };

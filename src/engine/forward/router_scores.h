@@ -35,7 +35,7 @@ class RouterScores {
   const kernels::Context& host_;
   const model::ModelConfig& config_;
   const DenseWeights& weights_;
-  std::vector<experts::SequenceSpan> spans_;  // of the event
+  std::vector<experts::SequenceSpan> spans_;  // spans of the event
 };
 
 }  // namespace sluice::engine

@@ -55,7 +55,7 @@ struct GenerateResult {
   double decode_s = 0;
   RequestStatistics statistics;  // all 0 where nothing was computed
 };
-std::vector<StopReason> stop_reasons(std::span<const GenerateResult> results);  // of each, in order
+std::vector<StopReason> stop_reasons(std::span<const GenerateResult> results);  // one for each, in order
 
 // What generate() refuses, which the plan must have room for: Error(kInvalid), (kUsage).
 void check_request(const Engine& engine, const tokenizer::Tokenizer* tokenizer,

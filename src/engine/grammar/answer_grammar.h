@@ -33,7 +33,7 @@ enum class Calls {
 };
 
 struct AnswerBinding {
-  std::optional<BoundSchema> form;  // of the text
+  std::optional<BoundSchema> form;  // the text's form
   Calls calls = Calls::kNone;
   std::vector<BoundTool> tools;  // that may be called
   bool one_call = false;

@@ -24,7 +24,7 @@ struct GrammarEdge {
     kToken,    // the special token `what`
     kSpecial,  // any special token, but those that end answers
     kNothing,
-    kCall  // of the rule `what`
+    kCall  // a call of the rule `what`
   };
   Kind kind = Kind::kNothing;
   std::uint8_t low = 0, high = 0;
@@ -67,7 +67,7 @@ class Grammar {
   std::uint64_t id() const { return id_; }  // no other grammar of this process has it
   // Free text may stand outside of what is bound, and texts that end an answer count there.
   bool has_free_text() const { return free_text_; }
-  std::size_t bytes() const;  // of memory
+  std::size_t bytes() const;  // the memory that it takes
 
  private:
   friend class GrammarBuilder;
@@ -78,7 +78,7 @@ class Grammar {
   std::vector<State> states_;
   std::vector<GrammarEdge> edges_;
   std::vector<GrammarLoop> loops_;
-  std::vector<GrammarState> starts_;  // of rules
+  std::vector<GrammarState> starts_;  // where rules start
   GrammarRule start_ = 0;
   std::uint64_t id_ = 0;
   bool free_text_ = false;

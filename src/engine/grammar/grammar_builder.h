@@ -79,7 +79,7 @@ class GrammarBuilder {
   void check_ways(const Grammar& grammar) const;
 
   std::string path_;
-  std::vector<std::vector<GrammarEdge>> edges_;  // of states
+  std::vector<std::vector<GrammarEdge>> edges_;  // edges of states
   std::vector<std::uint32_t> loop_of_;
   std::vector<bool> ends_;
   std::vector<GrammarLoop> loops_;

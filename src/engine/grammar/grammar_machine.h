@@ -50,13 +50,13 @@ class GrammarMachine {
  private:
   struct Way {
     GrammarState state = 0;
-    std::uint32_t count = 0;  // of a loop
+    std::uint32_t count = 0;  // repetitions of a loop
     std::uint32_t stack = 0;  // its top node; 0: empty
     auto operator<=>(const Way&) const = default;
   };
   struct Node {
     GrammarState state;   // behind the call
-    std::uint32_t count;  // of that state
+    std::uint32_t count;  // that state's count
     std::uint32_t below;
     std::uint32_t depth;
   };

@@ -7,7 +7,7 @@
 namespace sluice::engine {
 namespace {
 
-constexpr std::size_t kEntryBytes = 256;  // of lists and maps, about
+constexpr std::size_t kEntryBytes = 256;  // bytes of lists and maps, about
 constexpr std::size_t kMostTimes = 1024;  // that wait for somebody to take them
 
 std::string mask_key(const Grammar& grammar, const GrammarPlace& place) {

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kMostBlanks = 20;                                                    // at the start of a line
 constexpr std::uint32_t kWholeDigits = 16, kPartDigits = 10, kExponentDigits = 2;  // 32 with the signs
-constexpr std::int64_t kMostOpen = 9'999'999'999'999'999;                          // of this many digits
+constexpr std::int64_t kMostOpen = 9'999'999'999'999'999;                          // a number of 16 digits
 
 GrammarPart hex(GrammarBuilder& b) {
   const GrammarPart part = b.never();

@@ -21,7 +21,7 @@ class JsonParts {
   GrammarRule string();
   GrammarRule number();
   GrammarRule integer();
-  GrammarRule character();  // of a string: one code point, or its escape
+  GrammarRule character();  // one code point of a string, or its escape
 
   // A sign between two tokens, with the space around it.
   GrammarPart between(char sign);

@@ -20,7 +20,7 @@ namespace sluice::engine {
 // names the place in the schema: what it cannot be bound to.
 class SchemaGrammar {
  public:
-  static constexpr std::size_t kMostDepth = 32;  // of schemas in schemas
+  static constexpr std::size_t kMostDepth = 32;  // levels of schemas in schemas
 
   // `path`: of the schema in the request. `strict`: keywords that a grammar cannot hold are errors, not
   // left out.

@@ -18,7 +18,7 @@ struct SchemaValue {
   bool boolean = false;
   std::int64_t integer = 0;
   double real = 0;
-  std::string text;  // of a string
+  std::string text;  // a string's text
   std::vector<SchemaValue> elements;
   std::vector<Member> members;
 

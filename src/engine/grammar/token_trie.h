@@ -35,7 +35,7 @@ class TokenTrie {
   std::span<const tokenizer::TokenId> specials() const { return specials_; }
   std::size_t vocabulary() const { return vocabulary_; }  // the largest id + 1
   std::size_t depth() const { return depth_; }            // bytes of the longest token
-  std::size_t bytes() const;                              // of memory
+  std::size_t bytes() const;                              // the memory that it takes
 
  private:
   void build(std::vector<std::pair<tokenizer::TokenId, std::string>> tokens);

@@ -24,14 +24,14 @@ struct CalibrationPoint {
   double perplexity = 0;
   double loss = 0, error = 0;  // against high precision; `high` itself against the reference
   double bytes_per_token = 0;  // expert bytes read per token of a decode step
-  std::uint64_t windows = 0;   // of the text with which the point was measured; 0: all of them
+  std::uint64_t windows = 0;   // windows of the text with which the point was measured; 0: all of them
 };
 
 struct Calibration {
   CalibrationText text;
   kernels::ActivationForm activations = kernels::ActivationForm::kF32;  // in the store's runs
   std::string reference;       // identity of the model that was packed (model_identity.h)
-  double perplexity = 0;       // of the reference
+  double perplexity = 0;       // the reference's
   CalibrationPoint high = {};  // its loss is against the reference
   std::vector<CalibrationPoint> precision = {}, routing = {};
   std::vector<CalibrationPoint> both = {};  // precision and routing changed together

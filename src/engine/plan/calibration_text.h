@@ -9,7 +9,7 @@
 namespace sluice::engine {
 
 struct CalibrationText {
-  std::string sha256;  // of the token ids as little-endian 32-bit numbers
+  std::string sha256;  // SHA-256 of the token ids as little-endian 32-bit numbers
   std::uint64_t tokens = 0, scored = 0, windows = 0;
   std::uint64_t window = 0, prompt = 0;  // tokens
 };

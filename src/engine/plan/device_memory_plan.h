@@ -12,7 +12,7 @@ namespace sluice::engine {
 // caller.
 struct DeviceNeeds {
   Bytes context = 0;           // what the device takes for itself
-  Bytes dense = 0, kv = 0;     // of a model whose dense part is computed there, else 0
+  Bytes dense = 0, kv = 0;     // for a model whose dense part is computed there, else 0
   Bytes activations = 0;       // rows of a step on their way to, on, and back from the device
   Bytes expert = 0;            // one expert: a slot, and a staging buffer …
   Bytes staging_more = 0;      // … that takes more: for slices, where slots have no room for the LSB
@@ -30,11 +30,11 @@ Bytes least_device_memory(const DeviceNeeds& needs);
 struct DeviceMemoryPlan {
   Bytes budget = 0;
   Bytes context = 0, dense = 0, kv = 0, activations = 0, staging = 0, experts = 0;
-  std::uint32_t slots = 0;  // of a layer; at most its experts
+  std::uint32_t slots = 0;  // slots of a layer; at most its experts
   std::uint32_t staging_slots = kLeastStaging;
   Bytes expert = 0;   // a slot
   Bytes minimum = 0;  // that would do, without any slot
-  Bytes slot = 0;     // of one expert in every layer
+  Bytes slot = 0;     // one expert in every layer
   // Slots of a layer if the device had this many bytes and `most` experts in a layer.
   std::uint32_t slots_in(Bytes budget, std::uint32_t most) const;
 };

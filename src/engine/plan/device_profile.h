@@ -41,7 +41,7 @@ struct DeviceProfile {
   std::string view = {};  // one of these; empty: a profile that does not say
   Bytes expert = 0;       // that a copy of an expert moves, in that view
   Bytes lsb = 0;          // for slices: of the LSB, in that view or beside it
-  Bytes row = 0;          // of one token's hidden state
+  Bytes row = 0;          // one token's hidden state
   TimesOfTokens host;     // computing one expert on the host, while the device copies and computes …
   // … and on the device, while the host computes; empty: it has no kernels for them. Times do not fall with
   // the tokens.

@@ -34,14 +34,14 @@ namespace sluice::engine {
 // The facts about a model that options depend on.
 struct ModelFacts {
   std::string path;
-  std::optional<codec::SliceBits> slices{};  // of a store of family sliced
+  std::optional<codec::SliceBits> slices{};  // slices of a store of family sliced
   bool blocks = false;                       // some matrix is in blocks of codes
   experts::Family family = experts::Family::kRaw;
   bool split = false;        // every expert is stored as sm and exp; true where there are no experts
   bool packable = false;     // … and can be computed with so
   bool has_experts = false;  // routed ones
   bool has_encoder = false;
-  std::uint32_t experts = 0, top_k = 0;  // of a layer, of a token
+  std::uint32_t experts = 0, top_k = 0;  // experts of a layer, experts of a token
   LackingExperts gpus_lack = {};         // for which a GPU has no kernels
 
   bool sliced() const { return slices.has_value() && has_experts; }
@@ -88,7 +88,7 @@ struct EnginePlan {
   Isa isa = Isa::kScalar;
   Math math = Math::kAuto;
   std::optional<DType> kv;           // as asked for
-  DType cache_dtype = DType::kBF16;  // of keys and values
+  DType cache_dtype = DType::kBF16;  // the type of keys and values
   std::size_t chunk = 0, positions = 0, encoder_positions = 0, sequences = 1;
   std::optional<std::size_t> kv_tokens;  // as in EngineOptions
   Bytes serve = 0;

@@ -25,14 +25,14 @@ struct WindowMean {
 // experts that a token chooses which are among the k that are predicted to be the likeliest.
 struct PredictionQuality {
   WindowMean raw = {}, residual = {}, stream = {};   // accuracies
-  WindowMean cosine_raw = {}, cosine_residual = {};  // of the predicted and the true gate input
+  WindowMean cosine_raw = {}, cosine_residual = {};  // cosines of the predicted and the true gate input
   WindowMean above_raw = {}, above_stream = {};      // what the accuracy of `residual` has more
 };
 
 struct GateResidual {
-  std::uint64_t identity = 0;  // of the model (model_identity.h)
+  std::uint64_t identity = 0;  // the model's (model_identity.h)
   std::string text_sha256;     // SHA-256 of the token ids as little-endian 32-bit numbers
-  std::uint64_t tokens = 0;    // of the text
+  std::uint64_t tokens = 0;    // tokens of the text
   std::uint64_t averaged = 0;  // the mean is of this many, the first; the qualities are of the rest
   std::uint64_t window = 0, windows = 0;  // tokens of a window of the rest, and how many windows
   experts::ResidualVectors vectors;

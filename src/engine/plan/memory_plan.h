@@ -13,7 +13,7 @@ namespace sluice::engine {
 // The needs of model and request in bytes, measured or computed by the caller.
 struct MemoryNeeds {
   Bytes process = 0, dense = 0, kv = 0, tables = 0;
-  Bytes serve = 0;               // of a server, also while the model loads
+  Bytes serve = 0;               // what a server takes, also while the model loads
   Bytes load_staging = 0;        // the most that loading the dense weights stages at once
   Bytes least_staging = 0;       // one expert on its way
   Bytes staging_per_expert = 0;  // each further one

@@ -155,9 +155,9 @@ struct EngineOptions {
   experts::PrecisionMode precision = experts::PrecisionMode::kFull;  // kFull: unset
   experts::CriticalRule critical;                                    // for dbsc
   codec::SliceView low_view = codec::SliceView::kLow;                // at low precision; or kCenter
-  // The form of activations that are multiplied with weights in codes: experts in slices, and dense matrices
-  // of 8 bits. Unset: int8, but fp32 in Math::kF32; for weights in blocks of codes fp32. The option of an
-  // engine is empty if its model has no such weights.
+  // The form of activations that are multiplied with weights in codes: experts in slices, and dense
+  // matrices of 8 bits. Unset: int8, but fp32 in Math::kF32; for weights in blocks of codes fp32. The
+  // option of an engine is empty if its model has no such weights.
   std::optional<kernels::ActivationForm> activations;
   std::optional<experts::ConstraintMode> constraint;
   // For the constraint; the engine sets its mode, top_j and views. This lambda is for kHard (docs/slicemoe.md

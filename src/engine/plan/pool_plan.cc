@@ -125,7 +125,7 @@ class ChoiceCosts {
 
   const experts::RankModel& law() const { return law_; }
   const experts::LayerCosts& costs() const { return costs_; }
-  double compute_s() const { return compute_s_; }  // of one layer of one step
+  double compute_s() const { return compute_s_; }  // for one layer of one step
 
   PoolChoice of(const PoolSlots& slots) const {
     PoolChoice choice;
@@ -159,7 +159,7 @@ class ChoiceCosts {
     const auto largest = static_cast<double>(split ? model_.sm + model_.exp : model_.full);
     const NamedAhead ahead = named_by_stream(reads);
     const double second = read_s_per_byte(profile_, split) * (ahead.right + ahead.wrong);
-    const double begun = second > spare ? spare / second : 1;  // of all that is named
+    const double begun = second > spare ? spare / second : 1;  // the share of all that is named
     // The first sparse layer is not read ahead of. Half of a read in vain is on its way when demand comes.
     choice.wasted_bytes = begun * ahead.wrong * (model_.layers - 1);
     return std::min(begun * ahead.wrong, largest) / 2 * read_s_per_byte(profile_, split);

@@ -37,7 +37,7 @@ struct PoolPlanRequest {
 // One choice of slots, the same for every layer, and its cost.
 struct PoolChoice {
   experts::PoolSlots slots;
-  experts::ExpectedCost expected;  // of one layer of one decode step, seconds
+  experts::ExpectedCost expected;  // the cost of one layer of one decode step, seconds
   double step_s = 0;               // one decode step: all layers, computing, and the rest of the model
   double tok_s = 0;                // tokens a second over all sequences
   std::string limit;               // "disk" "decode" "compute": the longest wait of a step
@@ -55,7 +55,7 @@ struct PoolPlan {
   std::uint32_t distinct = 0;        // experts of a layer that a step uses: k, or k' for a batch
   bool ranks_assumed = false;        // no routing was recorded
   Bytes layer_memory = 0;
-  double compute_s = 0;  // of one layer of one step
+  double compute_s = 0;  // for one layer of one step
 };
 
 // f_r = min(.98, m·r^-.8) with Σ f = k: roughly what recorded routing of fine-grained models looks like.

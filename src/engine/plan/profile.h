@@ -27,8 +27,8 @@ namespace sluice::engine {
 struct ProfiledModel {
   std::string architecture, codec;
   std::uint32_t layers = 0, experts = 0, top_k = 0;  // sparse layers, routed experts a layer
-  std::uint32_t tensors = 0, chunks = 0;  // of one expert; exponent chunks of a tensor (0: stored whole)
-  Bytes full = 0, sm = 0, exp = 0;        // of an expert in memory, the largest of all
+  std::uint32_t tensors = 0, chunks = 0;  // an expert's tensors; a tensor's exponent chunks (0: stored whole)
+  Bytes full = 0, sm = 0, exp = 0;        // sizes of an expert in memory, the largest of all
   bool operator==(const ProfiledModel&) const = default;
 };
 struct ProfiledMachine {

@@ -20,7 +20,7 @@ experts::LayerPolicies make_policies(const PolicyPlan& plan, const model::MoeCon
 
 // The memory for experts, and what divides it.
 struct CacheRoom {
-  Bytes bytes = 0;         // of all caches together
+  Bytes bytes = 0;         // all caches together
   std::size_t caches = 1;  // one for all sparse layers, or one for each
   std::size_t sparse_layers = 0;
   std::uint32_t top_k = 0;  // experts of a token

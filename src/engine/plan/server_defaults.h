@@ -15,7 +15,7 @@ Bytes serve_bytes(Bytes budget);
 
 struct ServerWishes {
   std::optional<std::size_t> context = {};    // tokens of one sequence
-  std::optional<std::size_t> kv_tokens = {};  // of all sequences together
+  std::optional<std::size_t> kv_tokens = {};  // tokens of all sequences together
   std::size_t parallel = 4;                   // sequences that run at once
 };
 

@@ -22,7 +22,7 @@ struct SmoePoint {
   double perplexity = 0;
   double loss = 0, error = 0;  // natural logarithm of a ratio of perplexities, against the router exact
   double bytes_per_token = 0;  // expert bytes read per token of a decode step
-  std::uint64_t windows = 0;   // of the text with which the point was measured; 0: all of them
+  std::uint64_t windows = 0;   // windows of the text with which the point was measured; 0: all of them
 };
 
 struct SmoeCalibration {

@@ -10,8 +10,8 @@
 namespace sluice::engine {
 
 struct UnitShape {
-  std::uint32_t experts = 0, top_k = 0;  // of a layer, of a token
-  std::uint32_t slots = 0;               // of the device, for each layer
+  std::uint32_t experts = 0, top_k = 0;  // experts of a layer, experts of a token
+  std::uint32_t slots = 0;               // slots of the device, for each layer
   std::uint32_t buffers = 0;             // HybridWork::buffers
 };
 
@@ -23,7 +23,7 @@ enum class Resident : std::uint8_t {
 
 // Figures of one layer. Seconds from the gate to the sum of the outputs.
 struct UnitForecast {
-  std::uint32_t tokens = 0;    // of the step
+  std::uint32_t tokens = 0;    // tokens of the step
   std::uint32_t active = 0;    // experts that tokens choose, if they choose evenly and independently …
   std::uint32_t resident = 0;  // … and those of them that are on the device
   double host = 0, device = 0, both = 0;

@@ -19,7 +19,7 @@ struct AttentionDims {
   std::size_t value_dim = 0;        // per head, as the output projection takes it
   std::size_t key_row = 0;          // elements that a token and layer adds to the key cache
   std::size_t value_row = 0;        // … to the value cache; MLA: 0
-  float scale = 1.0f;               // of the scores, including YaRN's factor
+  float scale = 1.0f;               // the scale of the scores, including YaRN's factor
 
   kernels::AttentionShape kernel_shape(std::size_t window) const {
     return {heads, kv_heads, key_dim, cache_value_dim, scale, window};

@@ -40,7 +40,7 @@ class PrefixBench {
   struct Live {
     int id = 0;
     std::unique_ptr<Sequence> sequence;
-    Text text;  // of which the first length() tokens are computed
+    Text text;  // its first length() tokens are computed
     bool shares = true;
   };
 

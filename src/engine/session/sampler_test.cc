@@ -21,7 +21,7 @@ using tokenizer::TokenId;
 
 const std::vector<float> kLogits = {0.0f, 2.0f, 1.0f, 2.0f, -1.0f};
 
-std::vector<Candidate> room(4000);  // of all samplers of this file, as of those of a batch
+std::vector<Candidate> room(4000);  // all samplers of this file use it, as those of a batch do
 
 // How often each id is drawn.
 std::map<TokenId, double> shares(const SamplerConfig& config, const std::vector<float>& logits,

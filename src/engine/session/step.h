@@ -43,7 +43,7 @@ SequenceSpan next_span(Sequence& sequence, std::size_t first_token, std::size_t 
 
 // Non-owning.
 struct Step {
-  std::span<const tokenizer::TokenId> tokens;  // of all spans, one after the other
+  std::span<const tokenizer::TokenId> tokens;  // tokens of all spans, one after the other
   std::span<const SequenceSpan> spans;         // cover all tokens, in order; one span a sequence
   // Set: the tokens are the encoder's input of one sequence, starting at this position; empty: a decoder's
   // tokens.

@@ -15,7 +15,7 @@ class StopStrings {
   std::string append(const std::string& text);
   std::string finish();  // the held text, if the text ends without a stop string
   bool found() const { return found_ != kNone; }
-  std::size_t which() const { return found_; }  // of the strings; REQUIRES: found()
+  std::size_t which() const { return found_; }  // its index among the strings; REQUIRES: found()
 
  private:
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);

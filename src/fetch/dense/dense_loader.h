@@ -20,7 +20,7 @@ namespace sluice::fetch {
 struct ResidentPiece {
   device::HostBuffer buffer;
   const std::byte* data = nullptr;  // its first word or plane, inside `buffer`
-  Bytes bytes = 0;                  // of that
+  Bytes bytes = 0;                  // the size of that
   std::uint64_t elements = 0;
   // The piece as it is in `buffer`: decoded words are one row, everything else has the shape of its planes.
   codec::MatrixRef matrix;

@@ -107,7 +107,7 @@ class DenseLoaderTest : public ::testing::Test {
     EXPECT_EQ(accountant.used(), 0u);
     EXPECT_EQ(accountant.peak(), accountant.peak(device::Account::kStaging));
     EXPECT_EQ(accountant.peak(), parts_staging_bytes(piece, form));
-    EXPECT_LT(accountant.peak(), 6 * kMiB);  // of about 10
+    EXPECT_LT(accountant.peak(), 6 * kMiB);  // out of about 10
     return planes;
   }
 

@@ -23,7 +23,7 @@ enum class PartForm : std::uint8_t {
 // Some bytes of one plane of the tensor in that form.
 struct TensorPart {
   std::size_t plane = 0;
-  Bytes at = 0;  // of the plane; a chunk of exponents (kStored) has its place in the whole tensor's buffer
+  Bytes at = 0;  // in the plane; a chunk of exponents (kStored) has its place in the whole tensor's buffer
   std::span<const std::byte> bytes;
 };
 

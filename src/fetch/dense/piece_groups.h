@@ -16,8 +16,8 @@ namespace sluice::fetch {
 // One group, and what stands before it in the whole piece.
 struct PieceGroup {
   std::size_t first_chunk = 0;
-  std::uint64_t first_place = 0;  // of its sign+mantissa plane
-  std::uint64_t first_word = 0;   // of its words
+  std::uint64_t first_place = 0;  // in its sign+mantissa plane
+  std::uint64_t first_word = 0;   // among its words
   store::StoredPiece piece;       // without a checksum of the plane
 };
 
@@ -28,7 +28,7 @@ class PieceGroups {
 
   std::size_t count() const { return begins_.size(); }
   Bytes staging_bytes() const;       // that read() charges
-  std::uint64_t most_words() const;  // of a group
+  std::uint64_t most_words() const;  // words of a group, at most
 
   // Calls handle(group, its layout, what was read) for each, while the next one is read; then compares the
   // whole plane with its checksum. Error(kIo), (kCorrupt), (kBudget), and what handle() throws.

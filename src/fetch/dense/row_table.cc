@@ -13,7 +13,7 @@ namespace {
 constexpr Bytes kMostTogether = 256 * kKiB;  // the most that one row may cost to read
 constexpr std::size_t kInFlight = 8;
 constexpr std::uint64_t kMostKept = 1024, kLeastKept = 16;
-constexpr std::uint64_t kKeptShare = 32;  // of the matrix: one row in this many is kept
+constexpr std::uint64_t kKeptShare = 32;  // one row in this many of the matrix is kept
 
 // Bytes that one range takes in the buffer: with whole blocks at both ends.
 Bytes range_bytes(const RowLayout& layout) {

@@ -20,7 +20,7 @@ namespace sluice::fetch {
 // How rows of a matrix can be read separately.
 struct RowLayout {
   std::string tensor;
-  const codec::MatrixFormat* format = nullptr;  // of words
+  const codec::MatrixFormat* format = nullptr;  // the format of words
   std::uint64_t rows = 0, columns = 0;
   std::uint64_t rows_together = 1;  // read at once: rows under one checksum, or one row without checksums
   bool pieces = false;  // row groups are pieces of the checkpoint; else any row of one large piece

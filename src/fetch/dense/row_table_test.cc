@@ -153,7 +153,7 @@ TEST_F(RowTableTest, AFlippedBitOfAStoreIsFound) {
   RowTable table(*checkpoint, *row_layout(*checkpoint, "w"), {}, accountant_);
   expect_rows(table, {13, 21});
   try {
-    table.read(std::vector<std::int32_t>{20}, [](std::size_t, const std::byte*) {});  // of the same piece
+    table.read(std::vector<std::int32_t>{20}, [](std::size_t, const std::byte*) {});  // in the same piece
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kCorrupt);

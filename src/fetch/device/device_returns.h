@@ -18,7 +18,7 @@ namespace sluice::fetch {
 struct ReturnCounters {
   std::uint64_t begun = 0;
   std::uint64_t complete = 0;
-  std::uint64_t late = 0;  // of these: waited for, because an event used them
+  std::uint64_t late = 0;  // how many of these were waited for, because an event used them
   // Dropped: a copy failed, the host had no room in time, or it wanted the expert no longer. What the host
   // counts on and lacks is read from disk when it is used; no step fails because of that.
   std::uint64_t lost = 0;
@@ -57,7 +57,7 @@ class DeviceReturns {
  private:
   struct UnderWay {
     experts::ExpertId id;
-    std::array<device::Ticket, 2> copies;  // of its regions
+    std::array<device::Ticket, 2> copies;  // copies of its regions
   };
   void end(const UnderWay& one);
   std::vector<UnderWay>::iterator find(experts::ExpertId id);

@@ -10,7 +10,7 @@ enum class DeviceStage : std::uint8_t {
   kAbsent,  // has no buffer there
   kAhead,   // was prefetched for an event that may come
   kStays,   // in a slot: its cache keeps it
-  kPasses,  // of the running event: leaves when its launch is queued
+  kPasses,  // the running event's: leaves when its launch is queued
 };
 inline constexpr int kDeviceStages = 4;
 

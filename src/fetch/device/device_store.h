@@ -42,7 +42,7 @@ struct DeviceStoreCounters {
   std::uint64_t streamed = 0;  // copied for an event, and dropped
   std::uint64_t in_place = 0;  // read for an event where the host has them: nothing was copied
   std::uint64_t missing =
-      0;  // of these three: the plan counted on them, but a copy had failed or been given up
+      0;  // how many of these three the plan counted on, but a copy had failed or been given up
   std::uint64_t updates = 0;           // copies begun for the cache alone
   std::uint64_t prefetches = 0;        // copies begun for an event that may come …
   std::uint64_t useful = 0, late = 0;  // … were complete, or under way, when they were needed …
@@ -102,7 +102,7 @@ class DeviceStore {
   // Begins the copy, if one is needed, and keeps the pin for as long; where an expert is read in place,
   // until the launch is over that used() names.
   Use use(ExpertStore::Pin pin);
-  void keep_if_copied(ExpertStore::Pin pin);  // of an expert that was used without it
+  void keep_if_copied(ExpertStore::Pin pin);  // the pin of an expert that was used without it
   // A launch that reads the expert has been queued; `done` follows it. Call once for each expert of the plan.
   void used(experts::ExpertId id, const device::Event& done);
   // All launches are queued, and their errors known: pins go, as their copies are done; updates begin. Throws
@@ -146,7 +146,7 @@ class DeviceStore {
   std::optional<Use> use_in_place(ExpertStore::Pin& pin);
   Expert& copy(experts::ExpertId id, const PlacedExpert& place, device::Traffic traffic, DeviceStage stage);
   void copy_lsb(Expert& expert, const PlacedExpert& place, device::Traffic traffic);
-  void copy_missing(const PlacedExpert& place, experts::ExpertId id);  // of what a use in the plan needs
+  void copy_missing(const PlacedExpert& place, experts::ExpertId id);  // what a use in the plan needs
   // What the host has of it in memory; for slices these. None: not all of it.
   std::optional<PlacedExpert> on_host(experts::ExpertId id, experts::Parts slices) const;
   void trim(Expert& expert);  // its LSB goes if it stays and its slot has no room for it
@@ -159,7 +159,7 @@ class DeviceStore {
   Use use_of(Expert& expert, experts::Parts slices) const;
   void begin_updates();
   void forget_update(experts::ExpertId id);
-  void end_returns();  // of the running event: begins them, and gives up the rest
+  void end_returns();  // begins those of the running event, and gives up the rest
 
   device::Device& device_;
   ExpertStore& host_;
@@ -171,9 +171,9 @@ class DeviceStore {
     bool stays = false, computed = false;
     experts::Parts view;
     std::optional<Error> lost;  // why its copy failed after the plan, and the host, had counted on it
-    device::Event copied;       // of one that was computed: all that its launch waits for
+    device::Event copied;       // for one that was computed: all that its launch waits for
   };
-  std::map<experts::ExpertId, EventUse> uses_;  // of the running event
+  std::map<experts::ExpertId, EventUse> uses_;  // the running event's
   std::vector<experts::DeviceUpdate> updates_;  // not begun, in order
   std::vector<experts::ExpertId> leaving_;      // by the plan of release_host(), until begin()
   DevicePins pins_;

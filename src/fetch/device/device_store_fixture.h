@@ -60,8 +60,8 @@ class DeviceStoreTest : public ExpertStoreTest {
     }
   }
 
-  // Runs one event whose experts are all computed on the device, and returns what launches read, in the order
-  // of the plan. Where an expert is in one tier alone, the experts `adopted` come back to the host.
+  // Runs one event whose experts are all computed on the device, and returns what launches read, in the
+  // order of the plan. Where an expert is in one tier alone, the experts `adopted` come back to the host.
   std::vector<std::vector<std::byte>> event(const experts::DevicePlan& plan, std::uint16_t layer = 0,
                                             std::vector<ExpertId> adopted = {}) {
     EventOutcome outcome;

@@ -125,7 +125,7 @@ TEST_F(DeviceStoreTest, PrefetchesAreUsedOrWasted) {
   device_store_->prefetch(requests({2}, 1));  // takes the other's place
   EXPECT_EQ(counters().prefetches, 4u);
   EXPECT_EQ(counters().wasted, 2u);
-  expect_read(plan, event(plan));  // of another layer: the prefetch stays
+  expect_read(plan, event(plan));  // a plan of another layer: the prefetch stays
   EXPECT_EQ(counters().wasted, 2u);
   DevicePlan stays;
   stays.uses = {{.id = id(2, 1), .from = DeviceBytes::kPrefetch, .stays = true}};

@@ -8,10 +8,10 @@ namespace sluice::fetch {
 
 // Plain value; the layout must outlive it.
 struct DeviceView {
-  static constexpr Bytes kAlignment = 256;  // of each region in the buffer
+  static constexpr Bytes kAlignment = 256;  // for each region in the buffer
 
   const ExpertLayout* layout = nullptr;
-  std::uint32_t hidden = 0;  // of the model
+  std::uint32_t hidden = 0;  // the model's
   device::Address first = {}, rest = {};
   bool in_regions = false;  // `first` is the region `base`, else the view
   Bytes first_bytes = 0, rest_bytes = 0;

@@ -19,9 +19,9 @@ namespace sluice::fetch {
 struct ExpertOnDevice {
   experts::ExpertId id;
   std::uint32_t buffer = 0;
-  std::optional<std::uint32_t> lsb_buffer = {};  // of an expert in slices of which the LSB is here
+  std::optional<std::uint32_t> lsb_buffer = {};  // for an expert in slices of which the LSB is here
   DeviceView view;
-  std::array<device::Ticket, 2> copies;  // of its regions
+  std::array<device::Ticket, 2> copies;  // copies of its regions
   device::Event was_idle;                // the buffers, before
   device::Event ready, last_use;
 

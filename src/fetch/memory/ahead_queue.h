@@ -65,7 +65,7 @@ class AheadQueue {
   void reclaim(ExpertInMemory& expert);  // waits for a withdrawn expert
   bool promote(ExpertInMemory& expert, bool counted, EventReads& reads);
   void take_back(ExpertInMemory& expert, experts::Parts keep);
-  void count_in_vain(const FetchProgress& progress);  // of a prefetch that is not used, once
+  void count_in_vain(const FetchProgress& progress);  // a prefetch that is not used, once
 
   ExpertTable& experts_;
   ExpertBuffers& buffers_;
@@ -73,8 +73,8 @@ class AheadQueue {
   SpareJobs& jobs_;
   bool compute_packed_ = false;
   std::vector<experts::PartRequest> names_;
-  std::size_t next_ = 0;                    // of names_: those before it were started, or need nothing
-  std::vector<experts::Update> updates_;    // not begun, in order
+  std::size_t next_ = 0;                  // index into names_: those before it were started, or need nothing
+  std::vector<experts::Update> updates_;  // not begun, in order
   std::vector<ExpertInMemory*> under_way_;  // in the order in which they started
   std::vector<bool> wanted_;                // scratch, by ExpertTable::index
   std::vector<FetchTask> tasks_;            // scratch

@@ -12,7 +12,7 @@ struct ExpertFacts {
   bool split = true;          // every expert is stored as sm and exp, so states C, S and E exist
   bool sliced = false;        // every expert is stored as msb and lsb
   bool can_be_packed = true;  // all are in tiles with their matrices' own columns
-  std::vector<const codec::MatrixFormat*> formats;  // of their matrices in views, each once
+  std::vector<const codec::MatrixFormat*> formats;  // formats of their matrices in views, each once
   // The largest of any expert.
   Bytes largest_read = 0;                    // in memory, of all parts
   Bytes largest_resident = 0;                // in state F, or both slices

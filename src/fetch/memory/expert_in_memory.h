@@ -26,7 +26,7 @@ class SpareJobs {
 struct ExpertInMemory {
   experts::ExpertId id;
   ExpertLayout layout;
-  std::uint32_t hidden = 0;  // of the model
+  std::uint32_t hidden = 0;  // the model's
   // Buffers exist for parts that are held and, while the expert is on its way, for parts that are being made.
   device::HostBuffer full, base, rest;
   experts::Parts held;  // complete and resident

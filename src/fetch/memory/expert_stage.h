@@ -9,10 +9,10 @@ namespace sluice::fetch {
 
 enum class ExpertStage : std::uint8_t {
   kResting,    // not on its way and not used; some of its parts may be resident
-  kReady,      // of the running event: needs no work, and is not yet handed out
-  kWaiting,    // of the running event: needs work that has not begun
-  kFetching,   // of the running event: under way
-  kInUse,      // of the running event: handed out, a pin holds it
+  kReady,      // the running event's: needs no work, and is not yet handed out
+  kWaiting,    // the running event's: needs work that has not begun
+  kFetching,   // the running event's: under way
+  kInUse,      // the running event's: handed out, a pin holds it
   kAhead,      // under way for an event that may come
   kUpdating,   // under way to stay in memory, though no event uses it
   kReturning,  // under way from a device to stay in memory: its link writes to the buffers

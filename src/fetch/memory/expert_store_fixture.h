@@ -173,7 +173,7 @@ class ExpertStoreTest : public ::testing::Test {
   }
 
   State state(ExpertId id) const { return experts::state_of(store_->parts(id)); }  // not for slices
-  Bytes resident_bytes() const {                                                   // of all parts
+  Bytes resident_bytes() const {                                                   // bytes of all parts
     Bytes sum = 0;
     for (const auto& [id, parts] : all_missing()) sum += size(id, store_->parts(id));
     return sum;
@@ -208,7 +208,7 @@ class ExpertStoreTest : public ::testing::Test {
   model::Model model_;
   std::unique_ptr<WeightFiles> files_;
   std::unique_ptr<ExpertStore> store_;
-  EventReads reads_;              // of the last run()
+  EventReads reads_;              // reads of the last run()
   std::size_t packed_views_ = 0;  // matrices handed out as `packed` so far
 };
 

@@ -75,7 +75,7 @@ TEST_F(ExpertUpdates, AnEvictionForgetsWhatHasNotBegun) {
 // Random events, updates, evictions and faults: views are right, nothing stays that was not decided, and
 // without faults all that was decided arrives.
 TEST_F(ExpertUpdates, RandomUpdatesNeverShowInTheViews) {
-  constexpr std::uint16_t kExperts = 6;  // of a layer
+  constexpr std::uint16_t kExperts = 6;  // experts of a layer
   for (const bool faults : {false, true}) {
     const std::uint64_t seed = faults ? 41 : 40;
     std::cout << "seed " << seed << '\n';

@@ -10,7 +10,7 @@ namespace sluice::serve {
 namespace {
 
 constexpr auto kProgressPause = std::chrono::seconds(1);  // between events that nobody has asked for
-constexpr std::size_t kPromptScores = 64;                 // of one event
+constexpr std::size_t kPromptScores = 64;                 // scores of one event
 
 double ms(std::chrono::steady_clock::duration time) {
   return std::chrono::duration<double, std::milli>(time).count();

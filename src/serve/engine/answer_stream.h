@@ -21,7 +21,7 @@ namespace sluice::serve {
 // How answers of the model are read.
 struct AnswerReading {
   const tokenizer::Tokenizer* tokenizer = nullptr;  // null: answers have no text
-  tokenizer::AnswerFormat format;                   // of a chat
+  tokenizer::AnswerFormat format;                   // the format of a chat
   std::vector<std::string> ends;  // texts that end an answer of a chat, beside the request's
 };
 
@@ -73,7 +73,7 @@ class AnswerStream final : public engine::BatchClient {
   engine::StopStrings stops_;
   struct Pending {
     ScoredToken token;
-    std::size_t bytes = 0;  // of its text
+    std::size_t bytes = 0;  // bytes of its text
   };
   std::vector<Pending> pending_;  // it is not known yet whether they are content
   std::vector<ScoredToken> content_scores_, prompt_scores_;

@@ -18,7 +18,7 @@ namespace sluice::serve {
 
 struct EngineBackendOptions {
   ModelCard card;             // without meta
-  std::string version;        // of the program, for the fingerprint
+  std::string version;        // the program's, for the fingerprint
   std::size_t queue = 64;     // requests that may wait
   double decode_share = 0.5;  // BatchRules::decode_share
   bool trust_special = false;

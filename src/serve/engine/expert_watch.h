@@ -48,7 +48,7 @@ class ExpertWatch final : public engine::RoutingObserver {
 
   const std::size_t layers_, experts_;
   Histogram tokens_, sequences_;
-  experts::StepKind kind_ = experts::StepKind::kPrompt;  // of the routing that came last
+  experts::StepKind kind_ = experts::StepKind::kPrompt;  // the kind of the routing that came last
   std::uint64_t demand_ = 0;
   std::array<std::vector<LayerCounts>, 2> counts_;
   std::vector<std::uint32_t> uses_;

@@ -28,7 +28,7 @@ bool is_address(const std::string& host) {
   return inet_pton(AF_INET, host.c_str(), bytes) == 1 || inet_pton(AF_INET6, host.c_str(), bytes) == 1;
 }
 
-bool is_own_address(const std::string& host) {  // of this machine's loopback
+bool is_own_address(const std::string& host) {  // an address of this machine's loopback
   return is_address(host) && (host == "::1" || host.starts_with("127."));
 }
 

@@ -40,8 +40,8 @@ struct ServerShared {
   Application& application;
   const HttpLimits limits;
   const std::string server_name;
-  Room room;     // of connections, bodies and answers
-  Room answers;  // of answers alone: slow readers leave room for new requests
+  Room room;     // for connections, bodies and answers
+  Room answers;  // for answers alone: slow readers leave room for new requests
   HttpCounters counters;
   std::function<bool()> make_room;  // frees memory that is less important than an answer's; may be empty
   std::mutex mutex;
@@ -107,7 +107,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::array<char, 8192> chunk_;
   std::string in_;                 // read, and not yet parsed
   std::string waiting_, sending_;  // to be sent; in flight
-  std::size_t sent_ = 0;           // of `sending_`
+  std::size_t sent_ = 0;           // bytes of `sending_`
   bool in_flight_ = false;
 };
 

@@ -11,8 +11,8 @@ struct HttpLimits {
   std::size_t head_bytes = 16 << 10;  // headers together with the request line
   std::size_t line_bytes = 8 << 10;   // the request line
   std::size_t connections = 256;
-  std::size_t requests = 1000;                      // of one connection
-  std::size_t unsent_bytes = std::size_t{1} << 20;  // of a stream, before its reader counts as too slow
+  std::size_t requests = 1000;                      // requests of one connection
+  std::size_t unsent_bytes = std::size_t{1} << 20;  // bytes of a stream, before its reader counts as too slow
   std::size_t room_bytes = std::size_t{64} << 20;   // for connections and bodies together
   std::chrono::milliseconds head{10'000};           // until the headers are there
   std::chrono::milliseconds body{30'000};           // from one part of a body to the next

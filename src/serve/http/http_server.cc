@@ -167,7 +167,7 @@ class HttpServer::Impl : public std::enable_shared_from_this<HttpServer::Impl> {
   asio::io_context io_;
   const std::shared_ptr<ServerShared> shared_;
   asio::executor_work_guard<asio::io_context::executor_type> guard_;
-  std::mutex mutex_;  // of the listening socket
+  std::mutex mutex_;  // protects the listening socket
   asio::posix::stream_descriptor listening_;
   asio::steady_timer backoff_;
   int spare_ = -1;

@@ -17,8 +17,8 @@ struct Request {
   std::string id;              // "req_" and 24 of [0-9A-Za-z], which every answer carries
   std::string peer;            // "127.0.0.1:51234", or "unix"
   std::string method, target;  // as they came
-  std::string authority;       // of a target in absolute form; else empty
-  std::string path, query;     // of the target, as they came: no escape is resolved
+  std::string authority;       // from a target in absolute form; else empty
+  std::string path, query;     // parts of the target, as they came: no escape is resolved
   unsigned version = 11;       // 10 or 11
   Headers headers;             // names in lower case
   std::string body;

@@ -4,7 +4,7 @@ namespace sluice::serve {
 namespace {
 
 struct Utf8Step {
-  std::size_t bytes = 1;  // of a whole character, or of what begins one
+  std::size_t bytes = 1;  // bytes of a whole character, or of what begins one
   bool whole = false;
 };
 
@@ -14,7 +14,7 @@ Utf8Step next_character(std::string_view text) {
   if (lead < 0x80) return {1, true};
   if (lead < 0xc2 || lead > 0xf4) return {1, false};
   const std::size_t length = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-  unsigned char low = 0x80, high = 0xbf;  // of the second byte
+  unsigned char low = 0x80, high = 0xbf;  // bounds of the second byte
   if (lead == 0xe0) low = 0xa0;
   if (lead == 0xed) high = 0x9f;
   if (lead == 0xf0) low = 0x90;

@@ -31,7 +31,7 @@ struct ServerOptions {
   bool page = true;
   std::string page_directory;  // Setting::kUiDir; empty: the files that the program brings with it
 
-  unsigned threads = 0;     // of HTTP; 0: 1, or 2 from 8 CPUs on
+  unsigned threads = 0;     // threads of HTTP; 0: 1, or 2 from 8 CPUs on
   http::HttpLimits limits;  // serve_limits() scales them to a memory account
 
   // A line about each request, without a newline; called by several threads.

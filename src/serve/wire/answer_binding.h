@@ -39,14 +39,14 @@ class GrammarShelf {
 // A tool of the request.
 struct NamedTool {
   std::string name;
-  const BodyValue* schema = nullptr;  // of its arguments; null: none was given
-  std::string path;                   // of the schema
+  const BodyValue* schema = nullptr;  // the schema of its arguments; null: none was given
+  std::string path;                   // the path of the schema
   bool strict = false;
 };
 
 struct ToolChoice {
   engine::Calls calls = engine::Calls::kMay;
-  std::vector<std::string> names = {};  // of the tools that may be called; none: all
+  std::vector<std::string> names = {};  // names of the tools that may be called; none: all
   std::string path = "tool_choice";
 };
 

@@ -28,7 +28,7 @@ class Answering : public std::enable_shared_from_this<Answering> {
   void interrupt();  // thread-safe: the server stops
 
  private:
-  struct Clock {                                                // of one sequence
+  struct Clock {                                                // the clock of one sequence
     std::optional<std::chrono::steady_clock::time_point> last;  // token
     bool ended = false;
   };

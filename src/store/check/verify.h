@@ -27,7 +27,7 @@ enum class VerifyKind {
 struct VerifyError {
   VerifyKind kind = VerifyKind::kDamage;
   std::string file;  // relative to the store
-  Bytes offset = 0;  // of the wrong part, chunk or byte
+  Bytes offset = 0;  // the place of the wrong part, chunk or byte
   std::string message;
   std::string expected, found;  // either may be empty
   std::string fix;

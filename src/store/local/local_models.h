@@ -18,18 +18,18 @@ std::string_view local_form_name(LocalForm form);
 struct LocalModel {
   std::string name{};          // that no other has: what to type
   std::string own_name{};      // the same, without the program that tells it from another
-  std::string repository{};    // of whose models it may be the only one: "ORG/NAME"; empty: none
+  std::string repository{};    // it may be the only model of this one: "ORG/NAME"; empty: none
   std::string_view program{};  // "huggingface", "llama.cpp", "lm-studio", "ollama"
   std::string_view title{};    // that program, as people call it
   LocalForm form = LocalForm::kSafetensors;
   std::string path{};     // what opens it: a directory, or the first GGUF file
   std::size_t files = 0;  // with weights, that it has
-  Bytes bytes = 0;        // of those that are there
+  Bytes bytes = 0;        // bytes of those that are there
   std::string fault{};    // why it cannot be opened; empty: nothing is missing
 };
 
 struct LocalPlace {
-  std::string_view title;  // of its program
+  std::string_view title;  // the title of its program
   std::string path;
   bool there = false;
 };

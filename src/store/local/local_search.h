@@ -23,7 +23,7 @@ enum class EntryKind {
 struct FolderEntry {
   std::string name;
   EntryKind kind = EntryKind::kOther;
-  Bytes bytes = 0;  // of a file
+  Bytes bytes = 0;  // a file's size
 };
 
 class LocalSearch {

@@ -32,7 +32,7 @@ struct FormatExpert {
 struct FormatModel {
   std::vector<TestTensor> dense;      // at least one
   std::vector<FormatExpert> experts;  // ascending
-  std::string config;                 // of config.json; empty: there is none
+  std::string config;                 // the text of config.json; empty: there is none
 };
 
 // The store of one source: first the source, then the pieces one behind the other.

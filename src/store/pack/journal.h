@@ -25,7 +25,7 @@ class JournalWriter {
   void add(std::string_view payload);  // kept in memory until commit(); no line breaks
   // Writes and fdatasyncs. The data that the records describe must be synced before.
   void commit();
-  Bytes pending_bytes() const { return pending_.size(); }  // of records that commit() would write
+  Bytes pending_bytes() const { return pending_.size(); }  // bytes of records that commit() would write
 
  private:
   OutputFile file_;

@@ -39,7 +39,7 @@ struct PackJob {
   std::vector<std::size_t> source_of_file;  // source.weights.files[i] → manifest.sources
   Manifest manifest;                        // everything except what depends on the bytes
   PackIdentity identity;
-  Bytes source_bytes = 0;  // of all files
+  Bytes source_bytes = 0;  // bytes of all files
 };
 
 // Error(kInvalid) if a file of the source has changed since the job was made; names it and `partial`, which

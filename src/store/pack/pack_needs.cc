@@ -54,7 +54,7 @@ Bytes tensor_bytes(const std::vector<TensorInfo>& tensors) {
 // Memory of the job, of the manifest as it is made and once more as it is read for the tokenizer, and of its
 // text, for `slices` slices, each of which may have a run of its piece.
 Bytes table_bytes(const PackJob& job, std::uint64_t slices) {
-  constexpr Bytes kPieceText = 160;  // of a piece with one run, by experience
+  constexpr Bytes kPieceText = 160;  // the text of a piece with one run, by experience
   const Bytes tensors = tensor_bytes(job.source.weights.tensors);
   Bytes pieces = 0, experts = 0;
   for (const PackUnit& unit : job.units) {

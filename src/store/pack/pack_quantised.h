@@ -1,5 +1,5 @@
-// Codes strips of matrices for family `sliced`: experts in two slices of codes, large dense matrices in codes
-// of 8 bits (docs/store-format.md, section 4).
+// Codes strips of matrices for family `sliced`: experts in two slices of codes, large dense matrices in
+// codes of 8 bits (docs/store-format.md, section 4).
 #pragma once
 
 #include <cstddef>

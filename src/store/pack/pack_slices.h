@@ -1,5 +1,5 @@
-// The slices in which a pack reads and codes the pieces of its units: one exponent chunk each, or a few MiB
-// of a raw piece.
+// The slices in which a pack reads and codes the pieces of its units: one exponent chunk each, or a few
+// MiB of a raw piece.
 #pragma once
 
 #include <cstdint>
@@ -41,9 +41,9 @@ struct SliceRange {
   // Elements of the piece (places, in tiles); 0 if the unit has no elements
   std::uint64_t first = 0, count = 0;
   Encoding encoding = Encoding::kRaw;
-  std::size_t plane = 0;      // of a piece in a format; `first` and `count` are then elements of its tensor
-  codec::TileShape tiles{};   // of these rows
-  codec::CellShape matrix{};  // of these rows; `first` and `count` are then strips of the piece
+  std::size_t plane = 0;      // for a piece in a format; `first` and `count` are then elements of its tensor
+  codec::TileShape tiles{};   // the shape of these rows
+  codec::CellShape matrix{};  // the shape of these rows; `first` and `count` are then strips of the piece
   bool last = false;          // the last slice of the unit
   std::uint32_t file = 0;     // the file it is read from
   Bytes offset = 0, length = 0;

@@ -50,7 +50,7 @@ struct Run {
   std::size_t source = 0;
   bool opens = false, closes = false;  // the first and the last run of the file
   const PieceEntry* piece = nullptr;   // null: bytes of no tensor
-  const StoredChunk* chunk = nullptr;  // of exponents; null: bytes as they are
+  const StoredChunk* chunk = nullptr;  // a chunk of exponents; null: bytes as they are
   Region part;                         // what the store has: `raw`, `sm` or a plane of a format …
   std::uint64_t part_xxh3 = 0;
   Bytes first = 0, length = 0;  // … and the bytes of it; of no tensor: their place in headers.bin
@@ -234,7 +234,7 @@ class Restorer {
                                            static_cast<std::size_t>(run.coded->length)),
         sm(run.stored.get(), static_cast<std::size_t>(run.length));
     const bool tiled = run.piece->tiled();
-    codec::TileShape tiles, some;  // of the chunk, and of the run
+    codec::TileShape tiles, some;  // shapes of the chunk, and of the run
     if (tiled) {
       tiles = codec::tile_rows(run.piece->tiles, chunk.first, chunk.count).shape;
       some = codec::tile_rows(tiles, run.in_chunk, run.length).shape;

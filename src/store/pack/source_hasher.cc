@@ -34,7 +34,7 @@ void SourceHasher::allow_all() { allow(std::numeric_limits<Bytes>::max()); }
 void SourceHasher::run(const std::stop_token& stop) {
   try {
     const auto buffer = std::make_unique_for_overwrite<std::byte[]>(kStep);
-    Bytes start = 0;  // of the file, when all files are placed one after another
+    Bytes start = 0;  // the start of the file, when all files are placed one after another
     for (std::size_t i = 0; i < files_.size(); start += files_[i].size, ++i) {
       if (files_[i].known) {
         position_.store(start + files_[i].size, std::memory_order_relaxed);

@@ -74,7 +74,7 @@ class UnitWriter {
   std::vector<PieceEntry> pieces_;
   std::vector<std::vector<StoredChunk>> chunks_;
   std::vector<Xxh3Stream> sums_;
-  std::vector<std::vector<Xxh3Stream>> run_sums_;  // of runs that begin() has placed
+  std::vector<std::vector<Xxh3Stream>> run_sums_;  // sums of runs that begin() has placed
   struct GroupData {
     Bytes codes = 0, lsb = 0;  // written so far
     std::vector<std::byte> scales, zeros;

@@ -76,7 +76,7 @@ class DirectoryCheckpoint final : public Checkpoint {
   const std::string path_;
   const SourceDirectory directory_;  // its own files, without subdirectories and excluded files
   const ReadTensors read_;
-  const std::vector<TensorPlace> places_;  // of the tensors of the files
+  const std::vector<TensorPlace> places_;  // places of the tensors of the files
   std::vector<std::string> paths_;
 };
 

@@ -17,7 +17,7 @@ namespace sluice::store {
 
 // Ours, so that a header is read in bounded memory; those of published models are a tenth of it.
 inline constexpr Bytes kGgufMostHeaderBytes = 128 * kMiB;
-inline constexpr std::uint64_t kGgufMostEntries = 1 << 22;  // of an array
+inline constexpr std::uint64_t kGgufMostEntries = 1 << 22;  // entries of an array
 inline constexpr std::uint64_t kGgufMostTensors = 1 << 20, kGgufMostKeys = 1 << 16;
 
 // Integers of any width are one of two kinds, and so are f32 and f64.
@@ -59,7 +59,7 @@ GgufHeader read_gguf(const InputFile& file);
 struct GgufHead {
   const InputFile& file;
   Bytes offset = 0, head_bytes = 0;
-  std::string path;      // of the GGUF file, for errors
+  std::string path;      // the path of the GGUF file, for errors
   Bytes file_bytes = 0;  // its size
 };
 GgufHeader read_gguf(const GgufHead& head);

@@ -16,14 +16,14 @@ namespace sluice::store {
 struct GgufPartName {
   std::string stem;  // with its directory
   std::uint32_t number = 0, count = 0;
-  std::string path_of(std::uint32_t part) const;  // of the part with that number, from 1 on
+  std::string path_of(std::uint32_t part) const;  // the path of the part with that number, from 1 on
 };
 // Empty for a path of another form.
 std::optional<GgufPartName> gguf_part_name(std::string_view path);
 
 struct GgufPart {
   std::string path;
-  Bytes size = 0;  // of the file
+  Bytes size = 0;  // the file's
   GgufHeader header;
 };
 

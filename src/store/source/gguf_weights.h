@@ -13,7 +13,7 @@ TensorInfo stored_tensor(const GgufTensor& tensor);
 
 struct GgufWeights {
   Weights weights;      // files by their names alone
-  ReadTensors tensors;  // of one plane each, in the order of `weights`
+  ReadTensors tensors;  // tensors of one plane each, in the order of `weights`
 };
 // Error(kUnsupported) for a tensor of a type that is not computed with.
 GgufWeights gguf_weights(const std::vector<GgufPart>& parts);

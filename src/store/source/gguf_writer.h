@@ -31,7 +31,7 @@ struct GgufPlan {
 
 struct GgufLayout {
   std::string header;          // all bytes before the data
-  std::vector<Bytes> offsets;  // of the tensors, from the start of the file
+  std::vector<Bytes> offsets;  // offsets of the tensors, from the start of the file
   Bytes file_bytes = 0;
 };
 // REQUIRES: names that differ, one to four dimensions, and lengths that fit in 63 bits.

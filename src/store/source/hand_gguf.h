@@ -1,5 +1,5 @@
-// GGUF files written by hand from docs/formats.md, with anything between and behind their tensors: the writer
-// of the program (gguf_writer.h) puts zeros there. For tests.
+// GGUF files written by hand from docs/formats.md, with anything between and behind their tensors: the
+// writer of the program (gguf_writer.h) puts zeros there. For tests.
 #pragma once
 
 #include <cstdint>

@@ -13,7 +13,7 @@ namespace sluice::store {
 namespace {
 
 constexpr std::string_view kCodes = "_blocks", kScales = "_scales";
-constexpr std::uint64_t kGroupBytes = 16, kGroupElements = 32;  // of one scale
+constexpr std::uint64_t kGroupBytes = 16, kGroupElements = 32;  // a group has one scale
 
 std::string stem_of(const TensorInfo& codes) {
   return codes.name.substr(0, codes.name.size() - kCodes.size());
@@ -51,7 +51,7 @@ ReadTensors with_mxfp4_pairs(const Weights& weights, const std::string& path) {
   const auto index_of = [&](const TensorInfo& tensor) {
     return static_cast<std::uint32_t>(&tensor - weights.tensors.data());
   };
-  std::vector<const TensorInfo*> scales(weights.tensors.size(), nullptr);  // of codes
+  std::vector<const TensorInfo*> scales(weights.tensors.size(), nullptr);  // the scales of codes
   std::vector<bool> taken(weights.tensors.size(), false);                  // scales
   for (std::size_t i = 0; i < weights.tensors.size(); ++i) {
     if (!are_mxfp4_codes(weights.tensors[i])) continue;

@@ -27,8 +27,8 @@ struct WeightSet {
   std::vector<std::pair<std::string, std::string>> mapping;  // from the index: tensor → file, ascending
 };
 
-// Error(kNotFound) if there are no weights or a shard is missing; (kInvalid) for a bad index or for two sets
-// of weights side by side; (kUnsupported) if all weights have another format.
+// Error(kNotFound) if there are no weights or a shard is missing; (kInvalid) for a bad index or for two
+// sets of weights side by side; (kUnsupported) if all weights have another format.
 WeightSet select_weights(const SourceDirectory& directory, OtherWeights other_weights);
 
 struct WeightFile {

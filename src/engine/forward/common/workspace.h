@@ -21,7 +21,7 @@ struct WorkspaceShape {
   std::size_t positions = 0;          // most positions of a sequence
   std::size_t encoder_positions = 0;  // … of an encoder's input
   std::size_t logit_rows = 1;         // tokens whose logits are made at a time
-  unsigned threads = 1;               // of the unit that computes the dense part
+  unsigned threads = 1;               // threads of the unit that computes the dense part
   bool apart = false;                 // that unit has a memory of its own
   // The forms of inputs, beside codec::InputForm::kWords, that products with dense matrices and with experts
   // read.
@@ -105,8 +105,8 @@ struct Workspace {
 std::size_t widest_columns(const model::ModelConfig& config);
 
 struct WorkspaceBytes {
-  Bytes host = 0;  // of the host's buffer
-  Bytes unit = 0;  // of the unit's, if it is apart
+  Bytes host = 0;  // the host's buffer
+  Bytes unit = 0;  // the unit's, if it is apart
 };
 WorkspaceBytes workspace_bytes(const model::ModelConfig& config, const WorkspaceShape& shape);
 

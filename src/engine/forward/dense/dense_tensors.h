@@ -14,7 +14,7 @@
 namespace sluice::engine {
 
 struct DenseTensor {
-  const model::TensorSpec* spec = nullptr;  // of the model, which must outlive this
+  const model::TensorSpec* spec = nullptr;  // one of the model, which must outlive this
   store::StoredPiece stored;
   // Beside dense weights on a device. The host looks up rows of an embedding that cannot be read by rows, and
   // spreads relative biases out; the device needs an embedding only where it is the output head, too.

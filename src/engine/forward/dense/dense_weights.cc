@@ -282,7 +282,7 @@ Bytes DenseWeights::recovered_bytes_at_once(const store::Checkpoint& checkpoint,
     const Role role = tensor.spec->role;
     if (tensor.is_vector() || role == Role::kHead || !tensor.is_packed(view)) continue;
     const codec::MatrixShape shape = tensor.shape();
-    const bool has_up = role == Role::kMlpGate || role == Role::kSharedGate;  // of the same shape
+    const bool has_up = role == Role::kMlpGate || role == Role::kSharedGate;  // up has the same shape
     most = std::max(most, (has_up ? 2 : 1) * kernels::recovered_bytes(shape.rows, shape.columns));
   }
   return most;

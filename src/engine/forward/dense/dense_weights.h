@@ -1,5 +1,5 @@
-// Weights that every token uses: loaded once, kept as the checkpoint's words or in their stored form (codes
-// of 8 bits always are). Leaves out an input embedding that can be read row by row (embedding.h).
+// Weights that every token uses: loaded once, kept as the checkpoint's words or in their stored form
+// (codes of 8 bits always are). Leaves out an input embedding that can be read row by row (embedding.h).
 #pragma once
 
 #include <map>

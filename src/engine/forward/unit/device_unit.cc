@@ -44,7 +44,7 @@ std::span<const std::byte> bytes_of(const float* floats, std::size_t count) {
 struct DeviceUnit::OneExpert {
   fetch::ExpertView view;
   std::vector<std::uint32_t> tokens;
-  std::size_t first_row = 0;  // of the launch
+  std::size_t first_row = 0;  // its place among the rows of the launch
   Address out;
   kernels::Vector gate_bias = {}, up_bias = {}, down_bias = {};
 };
@@ -103,7 +103,7 @@ void DeviceUnit::join(const Workspace& dense) {
   SLUICE_CHECK(dense_there_);
   for (Form& form : layout_.forms) form.inputs = dense.arranged[static_cast<std::size_t>(form.form)].at;
   event_rows_ = dense.expert_rows.at;
-  layout_.rows.fill(event_rows_);  // of samples
+  layout_.rows.fill(event_rows_);  // samples have their rows there
 }
 
 void DeviceUnit::begin_event(const UnitEvent& event) {
@@ -286,7 +286,7 @@ void DeviceUnit::abandon_event() noexcept {
   returned_.clear();
   try {
     device_.compute().synchronize();
-  } catch (const Error&) {  // of the event that is abandoned
+  } catch (const Error&) {  // an error of the event that is abandoned
   }
 }
 

@@ -75,7 +75,7 @@ class DeviceUnit final : public ComputeUnit {
 
   struct Form {
     codec::InputForm form{};
-    std::size_t floats = 0;  // of a token
+    std::size_t floats = 0;  // floats of a token
     device::Address inputs, gathered;
   };
   // Where activations are in the device's memory. T tokens, R = rows of a launch, d = hidden, f = width of an
@@ -99,7 +99,7 @@ class DeviceUnit final : public ComputeUnit {
     fetch::DeviceStore::Use use;
     bool has_biases() const { return !gate_bias.empty() || !up_bias.empty() || !down_bias.empty(); }
   };
-  struct Way {  // of one of the kLaunches
+  struct Way {  // one of the kLaunches
     device::Event free;
   };
 
@@ -124,7 +124,7 @@ class DeviceUnit final : public ComputeUnit {
   fetch::DeviceStore store_;
   device::Block memory_;
   Layout layout_;
-  device::Address event_rows_;  // of the dense part's activations, if it is here
+  device::Address event_rows_;  // rows of the dense part's activations, if it is here
   fetch::DeviceView sample_;
   float little_ = 0;  // what copy_little() copies
   // The running event:

@@ -18,7 +18,7 @@ struct DeviceMeasures {
   std::string_view view;
   // The device computes experts. Else DeviceProfile::run is empty, and the host's times are without its work.
   bool experts = true;
-  LackingExperts lacking = {};  // of which none is measured
+  LackingExperts lacking = {};  // none of them is measured
 };
 
 // `name`: of the device, with all that its costs depend on. No event runs, and none has run. Charges one

@@ -39,7 +39,7 @@ class MessagesAnswer final : public AnswerFormat {
   const std::size_t prompt_;
   bool started_ = false;
   Block block_ = Block::kNone;
-  std::size_t index_ = 0;  // of the open block, or of the next one
+  std::size_t index_ = 0;  // the index of the open block, or of the next one
   WholeAnswer answer_;
 };
 

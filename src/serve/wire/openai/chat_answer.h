@@ -40,7 +40,7 @@ class ChatAnswer final : public AnswerFormat {
 
  private:
   struct Choice {
-    WholeAnswer answer;                // of a stream the end alone
+    WholeAnswer answer;                // for a stream the end alone
     std::vector<ScoredToken> waiting;  // whose text has not come yet
     RunningTimings timings;
   };

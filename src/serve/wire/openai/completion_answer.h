@@ -29,7 +29,7 @@ class CompletionAnswer final : public AnswerFormat {
     std::vector<ScoredToken> prompt_tokens;
     bool echoed = false;
     std::optional<Finish> finish;
-    std::vector<tokenizer::TokenId> ids;  // of a model without a tokenizer, not yet sent
+    std::vector<tokenizer::TokenId> ids;  // ids from a model without a tokenizer, not yet sent
     RunningTimings timings;
   };
 
