@@ -65,7 +65,7 @@ struct Matrix {
 };
 
 struct Row {
-  std::size_t index;  // of the workload
+  std::size_t index;  // the workload's
   double exponents;   // bytes of exponents that a round makes or takes
 };
 

@@ -109,7 +109,7 @@ class HostMatrix {
     planes_.resize(2);
     planes_[0].resize(tiles.places());
     codec::split_tiles(words, tiles, exponents, planes_[0]);
-    constexpr std::uint64_t kGroups = 64;  // of a chunk
+    constexpr std::uint64_t kGroups = 64;  // groups of a chunk
     for (std::uint64_t group = 0; group < tiles.groups(); group += kGroups) {
       const std::uint64_t first = group * tiles.group_places(),
                           count = std::min(kGroups, tiles.groups() - group) * tiles.group_places();
@@ -154,7 +154,7 @@ bool same(CudaBed& bed, Floats found, const std::vector<float>& expected, Device
 // What is measured.
 struct Wanted {
   std::string only;           // a format; empty: each
-  std::string tokens;         // of one product, "1,8"; empty: all numbers of them
+  std::string tokens;         // for one product, "1,8"; empty: all numbers of them
   std::string part;           // "products", "mlps"; empty: both
   std::size_t most_rows = 0;  // 0: any
   DeviceMath math = DeviceMath::kSame;

@@ -75,7 +75,7 @@ class Suite {
  private:
   // A workload with its bytes and operations, for the table at the end.
   struct Line {
-    std::size_t index;  // of the workload
+    std::size_t index;  // the workload's
     double bytes = 0, flop = 0;
     std::vector<std::size_t> read_limits = {};  // workloads to compare with: the fastest of each round
     std::vector<std::size_t> fma_limits = {};

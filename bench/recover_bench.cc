@@ -56,7 +56,7 @@ Packed pack(codec::MatrixShape shape, bool coded) {
   std::vector<std::byte> exponents(tiles.places());
   packed.sign_mantissas.resize(tiles.places());
   codec::split_tiles(packed.words, tiles, exponents, packed.sign_mantissas);
-  constexpr std::uint64_t kGroups = 64;  // of a chunk
+  constexpr std::uint64_t kGroups = 64;  // groups of a chunk
   for (std::uint64_t group = 0; group < tiles.groups(); group += kGroups) {
     const std::uint64_t first = group * tiles.group_places(),
                         count = std::min(kGroups, tiles.groups() - group) * tiles.group_places();

@@ -13,7 +13,7 @@ namespace sluice::bench {
 struct Row {
   std::string name;
   double bytes = 0, flops = 0;       // moved and computed per round; 0: not applicable
-  std::vector<double> seconds = {};  // of each round; empty for a row of sizes
+  std::vector<double> seconds = {};  // for each round; empty for a row of sizes
 
   // The limit of the row: another workload of the same rounds, and the share of its rate that this row
   // reached in each round. Empty: no measured limit applies.

@@ -1,8 +1,8 @@
 // sluice_bench_workload --traces FILE,FILE
-// What DALI's workload cache, our variant of it and LRU keep of recorded routing: the shares of experts and
-// of tokens that find theirs on the device, and transfers to it, a step and layer. Each layer has a cache of
-// its own; all start with the same random residents. The workload caches load nothing but what they swap in;
-// LRU loads every miss. Checks that each cache holds exactly its slots.
+// What DALI's workload cache, our variant of it and LRU keep of recorded routing: the shares of experts
+// and of tokens that find theirs on the device, and transfers to it, a step and layer. Each layer has a
+// cache of its own; all start with the same random residents. The workload caches load nothing but what they
+// swap in; LRU loads every miss. Checks that each cache holds exactly its slots.
 #include <fmt/format.h>
 
 #include <algorithm>

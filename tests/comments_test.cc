@@ -23,7 +23,7 @@ constexpr std::size_t kColumns = 110;
 // One line of a `//` comment.
 struct Comment {
   std::size_t line = 0;    // from 1
-  std::size_t column = 0;  // of the slashes, from 0
+  std::size_t column = 0;  // where the slashes are, from 0
   std::string code;        // what precedes it on its line, without blanks at the ends
   std::string text;        // without the slashes and blanks at the ends
   std::size_t end = 0;     // columns of the line

@@ -51,7 +51,7 @@ class DeviceDecisions : public PackedModelTest {
   }
 
   struct Case {
-    std::string model, policies;  // of the device, as both commands take them
+    std::string model, policies;  // for the device, as both commands take them
     std::string host = " --memory " + memory(40);
     std::size_t batch = 1;
     int seed = 1;
@@ -103,7 +103,7 @@ class DeviceDecisions : public PackedModelTest {
     std::cout << cases_ << " runs, " << on_device_ << " with experts on the device, " << on_both_
               << " on both units, " << brought_ << " with updates\n";
   }
-  std::string request_;  // of the last run
+  std::string request_;  // the last run's
   Json replayed_;
   int cases_ = 0, on_device_ = 0, on_both_ = 0, brought_ = 0, replaced_ = 0;
 };
@@ -442,7 +442,7 @@ TEST_F(DeviceDecisions, PredictionsAreCountedAlike) {
       EXPECT_GT(ran.at("predicted"), 100);
       EXPECT_GE(ran.at("predicted"), ran.at("active"));
       EXPECT_GE(ran.at("active"), ran.at("top"));
-      EXPECT_GT(ran.at("accuracy"), .3);  // of 32 experts three at random would be a tenth
+      EXPECT_GT(ran.at("accuracy"), .3);  // three at random of 32 experts would be a tenth
       EXPECT_LE(ran.at("accuracy"), 1);
       std::cout << prefetch << ", B " << batch << ": " << ran.dump() << "\n";
     }

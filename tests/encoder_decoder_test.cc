@@ -126,7 +126,7 @@ TEST_P(EncoderDecoderTest, ARunBesideADeviceReportsAsADecoders) {
     EXPECT_EQ(json["tokens"], golden_["greedy"]);
     EXPECT_EQ(json["placement"]["host"], 0);
     EXPECT_EQ(json["placement"]["device"], json["experts"]["accesses"]);
-    EXPECT_GT(json["experts"]["prefill"]["accesses"], 0);  // of the encoder
+    EXPECT_GT(json["experts"]["prefill"]["accesses"], 0);  // the encoder's
     EXPECT_GT(json["experts"]["decode"]["accesses"], 0);
     EXPECT_GT(json["experts"]["device"]["hits"], 0);
     EXPECT_EQ(json["device"]["dense_on"], dense_on);

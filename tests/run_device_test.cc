@@ -330,7 +330,7 @@ TEST_F(RunDevice, TheLinkMayBeLimited) {
   const std::string own = "emulated:link=400MB/s,latency=0us,dilate=2";
   const Json limited = link(own + " --link 200MB/s"), free = link(own + " --link 1GB/s"),
              unpaced = link("emulated:link=inf --link 300MB/s");
-  EXPECT_EQ(limited.at("limit_bytes_per_s"), 100e6);  // of seconds that are twice as long
+  EXPECT_EQ(limited.at("limit_bytes_per_s"), 100e6);  // in seconds that are twice as long
   EXPECT_EQ(limited.at("limited"), true);
   EXPECT_EQ(free.at("limit_bytes_per_s"), 200e6);
   EXPECT_EQ(free.at("limited"), false);

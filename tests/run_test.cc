@@ -316,7 +316,7 @@ TEST_F(RunTest, SequencesSayWhatTheyCost) {
   const auto sum = [&](const char* field) {
     return all["prefill"][field].get<std::uint64_t>() + all["decode"][field].get<std::uint64_t>();
   };
-  EXPECT_EQ(most_accesses, sum("accesses"));  // of prompts and answers that were all in all steps
+  EXPECT_EQ(most_accesses, sum("accesses"));  // for prompts and answers that were all in all steps
   EXPECT_GT(demand, sum("accesses"));
   EXPECT_GT(bytes, 0);
   EXPECT_NEAR(bytes, static_cast<double>(sum("bytes_read")), 1e-6 * bytes);

@@ -25,7 +25,7 @@ using sluice::program::run_json;
 class SmoeReplay : public PackedModelTest {
  protected:
   struct Case {
-    std::string model, rules;  // of the router, and of slices, as both commands take them
+    std::string model, rules;  // for the router, and for slices, as both commands take them
     std::string cache = "lru", scope = "global", keep = "full";
     std::string memory_flags;
     std::size_t batch = 1;
@@ -71,8 +71,8 @@ class SmoeReplay : public PackedModelTest {
     EXPECT_DOUBLE_EQ(ran.at("mass_lost").get<double>(), routing_.at("mass_lost").get<double>());
   }
 
-  std::string request_;  // of the last run
-  Json routing_;         // of its replay
+  std::string request_;  // the last run's
+  Json routing_;         // its replay's
   int cases_ = 0, replaced_ = 0;
 };
 

@@ -68,7 +68,7 @@ inline std::vector<std::string> lines_shown(const std::string& text) {
 // What a terminal of that width shows in the end, and how often it had to break a line at its edge. It knows
 // what LiveText uses beside the above: moves, a saved place, and "erase below".
 struct Screen {
-  std::vector<std::vector<std::string>> lines{1};  // of characters, each one column wide
+  std::vector<std::vector<std::string>> lines{1};  // characters, each one column wide
   std::size_t broken = 0;
   std::string text() const {
     std::string text;

@@ -69,7 +69,7 @@ struct ChunkedLink::Piece {
 struct ChunkedLink::Lane {
   explicit Lane(Clock& clock) : pacer(clock) {}
   std::condition_variable changed;
-  std::map<Order, std::shared_ptr<OneCopy>> ready;  // of which chunks can begin
+  std::map<Order, std::shared_ptr<OneCopy>> ready;  // copies of which chunks can begin
   Pacer pacer;
   std::deque<Piece> under_way;  // the lane's thread's own
 };

@@ -29,7 +29,7 @@ enum class Fault : std::uint8_t {
 
 struct LinkOptions {
   std::optional<double> bytes_per_s;  // each way; none: as fast as it goes
-  double latency_s = 0;               // of each copy, before its first byte
+  double latency_s = 0;               // for each copy, before its first byte
   bool full_duplex = true;            // one lane a direction, else one for both
   Bytes chunk = kMiB;                 // at most Link::kMostChunk
   // Asked before each chunk: the number of the copy, in the order of calls from 0, and what has been moved.

@@ -30,7 +30,7 @@ class Device {
   // The device's own threads, for products. Only operations of its streams may use it; of two streams, one
   // operation runs at a time.
   virtual ThreadPool& pool() = 0;
-  virtual LaneCounters computed() const = 0;  // of both streams
+  virtual LaneCounters computed() const = 0;  // by both streams
   // How long the host's experts shall take beside this device; the code that computes them asks. Null if
   // nothing slows the host down.
   virtual HostPace* host_pace() const { return nullptr; }

@@ -15,7 +15,7 @@ namespace sluice::device {
 // Thread-safe.
 class Event {
  public:
-  Event() = default;  // of nothing: done, without an error
+  Event() = default;  // an event of nothing: done, without an error
   bool done() const;
   std::optional<Error> error() const;  // none while it is not done
   // Sleeps until it is done, for as long as that takes; throws its error.

@@ -13,7 +13,7 @@ namespace sluice::device {
 
 struct GpuInfo {
   std::string name;  // "NVIDIA H200"
-  Bytes memory = 0;  // of the device, used or not
+  Bytes memory = 0;  // all that the device has, used or not
   int compute_major = 0, compute_minor = 0;
   std::optional<Bytes> free = {};  // none: without NVML it cannot be known
 };

@@ -42,7 +42,7 @@ class Block {
 class Memory {
  public:
   virtual ~Memory() = default;
-  virtual const Space& space() const = 0;  // of its addresses
+  virtual const Space& space() const = 0;  // the space of its addresses
   Accountant& accountant() { return accountant_; }
   Bytes budget() const { return accountant_.budget(); }
   // Charged before it exists. Error(kBudget) if the budget, or the form of what is free, refuses. Zero bytes

@@ -17,8 +17,8 @@ namespace sluice::eval {
 
 inline constexpr std::size_t kAllOfIt = std::numeric_limits<std::size_t>::max();
 
-// Tokens at positions of the sequence below `prompt` go in chunks, like a prompt; each later token is a step
-// of its own, like in a generation, so that routers which change the model's choice in steps do so. With
+// Tokens at positions of the sequence below `prompt` go in chunks, like a prompt; each later token is a
+// step of its own, like in a generation, so that routers which change the model's choice in steps do so. With
 // exact routing both ways give the same logits, bit for bit. `sink` as in Engine::prefill, by index in
 // `tokens`. Errors as Engine::step.
 void feed(engine::Engine& engine, engine::Sequence& sequence, std::span<const tokenizer::TokenId> tokens,

@@ -43,7 +43,7 @@ struct GrowingWindows {
   // The model that the plain windows are compared with; empty: nothing else.
   MakeEngine exact = {};
   MakeEngine of_worlds;         // for WorldWindows of the plans
-  std::optional<double> hours;  // of this call, after which no window begins; empty: any time
+  std::optional<double> hours;  // for this call, after which no window begins; empty: any time
   std::function<bool(std::size_t done, std::size_t all)> on_progress = {};  // tokens; false stops
 };
 
@@ -53,18 +53,18 @@ struct GrownWindows {
 
   // Whether a world has as many windows as an error needs: four, or all.
   bool is_measured(std::size_t world) const;
-  // What a world, or the plain windows, lose against the plain ones, or the exact ones. REQUIRES: a window
-  // of the world
+  // What a world, or the plain windows, lose against the plain ones, or the exact ones. REQUIRES: a
+  // window of the world
   LossDifference loss(std::size_t world) const;
   LossDifference plain_loss() const;
   // Over the windows that have the world.
   struct Means {
-    double low = 0, mass = 0;    // of tokens of layers: low share; score mass lost
-    double bytes_per_token = 0;  // of experts
+    double low = 0, mass = 0;    // over tokens of layers: low share; score mass lost
+    double bytes_per_token = 0;  // bytes of experts
     std::size_t windows = 0;
   };
   Means means(std::size_t world) const;
-  double perplexity(std::size_t world) const;  // of all windows, by the loss
+  double perplexity(std::size_t world) const;  // over all windows, by the loss
   double plain_perplexity() const;
 };
 

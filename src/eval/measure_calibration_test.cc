@@ -154,7 +154,7 @@ TEST_F(Contract, MeasuresWhatIsChanged) {
   ASSERT_EQ(calibration_->both.size(), 1u);
   const CalibrationPoint& both = calibration_->both[0];
   EXPECT_EQ(both.precision, PrecisionMode::kDbsc);
-  EXPECT_NEAR(both.low, calibration_->precision[0].amount, .1);  // of other experts, in another cache
+  EXPECT_NEAR(both.low, calibration_->precision[0].amount, .1);  // for other experts, in another cache
   EXPECT_GT(both.amount, both.ceiling / 2);
   EXPECT_LE(both.amount, both.ceiling + 1e-9);
   EXPECT_LT(both.bytes_per_token, calibration_->routing[1].bytes_per_token);
@@ -270,7 +270,7 @@ TEST_F(Growing, GoesOnWhereItWasInterrupted) {
   const Json at_once = measure(options());
   CalibrateOptions kept = options();
   kept.state = *scratch_ / "calibrate.state";
-  const std::size_t finished = 3;  // of four windows
+  const std::size_t finished = 3;  // three of four windows
   kept.on_progress = [&](std::size_t done, std::size_t) { return done < finished * kWindows.window + 50; };
   EXPECT_THAT(error_of([&] { measure(kept); }), HasSubstr("interrupted"));
   std::size_t first = 0, last = 0;

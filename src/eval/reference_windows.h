@@ -25,7 +25,7 @@ class ReferenceWindows {
   ReferenceWindows(engine::Engine& exact, std::span<const tokenizer::TokenId> tokens,
                    const SteppedWindows& windows, const OnProgress& on_progress);
 
-  std::span<const WindowScore> scores() const { return scores_; }  // of the exact model
+  std::span<const WindowScore> scores() const { return scores_; }  // the exact model's
   Bytes bytes() const;
 
   // As score_windows for the same tokens by a model with the same vocabulary, with its distance from the

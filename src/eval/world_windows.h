@@ -39,8 +39,8 @@ class WorldWindows {
                const SteppedWindows& windows);
 
   // Computes the plain window `w` of the text, and the worlds that `wanted` (by world) is not 0 for. The
-  // scores are those of an engine of its own for each world, to the last bit. Calls `go_on` with the tokens
-  // of the window that all worlds have taken: Error(kInterrupted) when it returns false.
+  // scores are those of an engine of its own for each world, to the last bit. Calls `go_on` with the
+  // tokens of the window that all worlds have taken: Error(kInterrupted) when it returns false.
   WindowOfWorlds score(std::span<const tokenizer::TokenId> text, std::size_t w,
                        std::span<const std::uint8_t> wanted,
                        const std::function<bool(std::size_t taken)>& go_on);

@@ -148,7 +148,7 @@ inline LayerPolicies policies_of(const DeciderSetting& setting, const ExpertSize
     config.high = setting.family == Family::kSliced ? setting.kSlices : Parts(Part::kFull);
     policies.constraint = std::make_unique<MissConstraint>(config, sizes, policies.guard.get());
   }
-  static std::deque<RoutingScript> scripts;  // of all policies, which do not own them
+  static std::deque<RoutingScript> scripts;  // for all policies, which do not own them
   static std::deque<ExpertTransitions> transitions;
   transitions.push_back(random_transitions(setting));
   scripts.push_back(random_script(setting.kLayers, setting.experts, setting.top_k, setting.seed));

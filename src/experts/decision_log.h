@@ -40,7 +40,7 @@ struct DecisionSetting {
   std::string routing = {};                 // what is played ("recorded from FILE"); empty: nothing
   struct Device {
     std::string cache, placement;
-    std::string scope;                    // of its caches
+    std::string scope;                    // scope of its caches
     Bytes capacity = 0;                   // slots of each of them (device_caches.h)
     std::optional<std::uint32_t> slots;   // PlacementCosts::slots
     std::uint32_t buffers = kAnyBuffers;  // HybridWork::buffers

@@ -25,7 +25,7 @@ bool takes_experts(const PlacementPolicy& placement, const PlacementPolicy* in_p
 
 // What a user says of them; empty: as usual.
 struct WorkloadSetting {
-  std::optional<std::uint32_t> steps;  // of the window that the cache has
+  std::optional<std::uint32_t> steps;  // for the window that the cache has
   std::optional<std::uint32_t> swaps;  // at a time
   std::optional<Admit> admit;
 };
@@ -35,7 +35,7 @@ WorkloadConfig workload_config(const WorkloadSetting& setting, Admit usual);
 struct DeviceCaches {
   Named<CachePolicy> cache;
   std::uint32_t layers = 0, experts = 0, top_k = 0;  // sparse layers, experts of each, of a token
-  std::uint32_t slots = 0;                           // of each layer
+  std::uint32_t slots = 0;                           // for each layer
   std::uint64_t seed = 0;
   WorkloadConfig workload = {};             // its top_k is set here
   std::vector<std::uint8_t> left_out = {};  // CachedLayers::left_out: layers without slots

@@ -234,7 +234,7 @@ DeviceUpdate DeviceDecider::update_of(ExpertId id) {
 void DeviceDecider::count_prefetches() {
   PrefetchCounts& counts = now().prefetch;
   std::uint64_t used = 0, kept = 0;
-  double saved = 0, in_vain = 0;  // of copies: what need not be sent any more, and what nobody wants
+  double saved = 0, in_vain = 0;  // time of copies: what need not be sent any more, and what nobody wants
   const double whole = prefetch_time(prefetched_parts_);
   for (const ExpertId id : prefetched_) in_vain += whole - remaining(id);
   const auto count = [&](ExpertId id, double left, std::uint64_t& counted) {

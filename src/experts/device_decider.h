@@ -65,7 +65,7 @@ struct DeviceEvent {
   Demand demand;
   EventPlace place;
   std::uint32_t step_tokens = 0;    // tokens of the event
-  std::uint32_t prompt_tokens = 0;  // of these
+  std::uint32_t prompt_tokens = 0;  // prompts' tokens among these
   bool precedes = false;            // another layer follows, for which some may be prefetched
   PredictorKind predicted_by = PredictorKind::kNone;  // on the device, what that one will need
   std::span<const float> mean_scores = {};            // (N); may be empty
@@ -109,12 +109,12 @@ class DeviceDecider {
   double remaining(ExpertId id) const { return clock_.remaining(id); }
   bool is_prefetched(ExpertId id) const;
   DeviceBytes bytes_of(ExpertId id, Parts view, const Residency& residency) const;
-  double load_time(ExpertId id, Parts view) const;  // of what the device lacks
+  double load_time(ExpertId id, Parts view) const;  // for what the device lacks
   bool may_read_in_place(ExpertId id) const;        // if it does not stay
   double prefetch_time(Parts parts) const;
   DeviceUpdate update_of(ExpertId id);
   void begin_layer(const DeviceEvent& event);
-  double prediction_time(const DeviceEvent& event) const;  // of the next layer, on the device
+  double prediction_time(const DeviceEvent& event) const;  // for predicting the next layer, on the device
   bool judge_prefetches(const DeviceEvent& event);
   void find_views(const DeviceEvent& event);
   void price(const DeviceEvent& event, const Residency& residency);
@@ -137,12 +137,12 @@ class DeviceDecider {
   bool open_ = false;  // a layer is decided and has not ended
   LayerGuards guards_;
   bool may_prefetch_ = true;
-  std::uint32_t layer_ = 0, named_by_ = 0;  // of the running event; that named prefetched_
+  std::uint32_t layer_ = 0, named_by_ = 0;  // the running event's; the one that named prefetched_
   std::vector<ExpertId> prefetched_;        // for the running event, ascending …
   std::vector<ExpertId> next_prefetched_;   // … and for the next one
-  Parts prefetched_parts_, next_parts_;     // of each of these
+  Parts prefetched_parts_, next_parts_;     // parts of each of these
   std::optional<SlicesOnDevice> slices_;    // empty: experts are whole
-  std::vector<Parts> views_;                // of the event's experts; without slices they are empty
+  std::vector<Parts> views_;                // for the event's experts; without slices they are empty
   // What placement sees, parallel to the event's experts.
   std::vector<double> t_host_, t_device_, transfer_;
   std::vector<std::uint8_t> on_device_;

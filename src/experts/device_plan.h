@@ -36,7 +36,7 @@ struct DeviceUse {
   std::uint32_t tokens = 0;
   DeviceBytes from = DeviceBytes::kLink;
   bool stays = false;    // in a slot after the event; false: it is dropped once it is computed
-  double remaining = 0;  // of its copy, on the modelled clock when the event is decided; 0: it is there
+  double remaining = 0;  // left of its copy, on the modelled clock when the event is decided; 0: it is there
   // Slices alone: what it is computed with. From the link come those that the slot lacks.
   Parts view = {};
 };

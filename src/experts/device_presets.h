@@ -25,7 +25,7 @@ struct DevicePreset {
   // DevicePolicies::guards_prefetch; a preset named after a paper prefetches as the paper does.
   bool guards_prefetch = false;
   Admit admit =
-      Admit::kIdle;           // of a cache that goes by scores; a preset named after SMoE admits as that does
+      Admit::kIdle;           // where the cache goes by scores; a preset named after SMoE admits as that does
   bool packed_slots = false;  // where the model's experts can be computed with as they are packed
   std::string_view source = {};
 };

@@ -12,7 +12,7 @@
 namespace sluice::experts {
 
 struct DeviceSlices {
-  Parts room;  // of a slot: the MSB, or both
+  Parts room;  // what a slot holds: the MSB, or both
   // That every use computes with, as far as there is room: what a cache brings in that nobody computes.
   Parts least;
   // The precision dbsc: an LSB that is in the slot is used, though nobody asked for it.

@@ -61,8 +61,8 @@ struct LayerDecision {
 
 // What is known of an event beside its experts, where it is given without a routing. 0: unknown.
 struct EventSize {
-  std::uint32_t experts = 0;  // of its layer
-  std::uint32_t tokens = 0;   // of its step
+  std::uint32_t experts = 0;  // how many its layer has
+  std::uint32_t tokens = 0;   // how many its step has
 };
 
 // One per run. Calls come in this order:
@@ -165,7 +165,7 @@ class LayerDecider {
   void group_by_expert();
   void average_scores();
   void find_low();
-  Parts certain_parts() const;  // of experts of the next event
+  Parts certain_parts() const;  // for experts of the next event
   bool looks_ahead() const;     // from this layer to the next one
   PredictorKind predictor_of(const Prefetch* prefetch) const;
   void expect(Prefetch& prefetch);  // what it has just foretold
@@ -203,7 +203,7 @@ class LayerDecider {
   std::vector<std::uint8_t> needed_;        // by place in the event
   std::vector<Parts> asked_;                // slices, likewise; empty without
   TierExchanger exchanger_;
-  TierExchange exchange_;  // of the running event
+  TierExchange exchange_;  // the running event's
   std::vector<PartRequest> device_proposals_;
   TopPrediction prediction_;
   PredictionCounts prompt_predictions_, decode_predictions_;

@@ -53,7 +53,7 @@ struct LayerPolicies {
   std::unique_ptr<MissConstraint> constraint;             // accounts and limits misses; null: neither
   std::unique_ptr<Router> router;        // may ask the constraint; null: every routing is given
   std::unique_ptr<Placement> placement;  // null: nothing is assigned
-  std::vector<std::unique_ptr<Residency>> residencies;  // of the host: one for all layers, or one per layer
+  std::vector<std::unique_ptr<Residency>> residencies;  // the host's: one for all layers, or one per layer
   std::optional<DevicePolicies> device = {};            // empty: there is none
   std::unique_ptr<Scheduler> scheduler;                 // null: nothing is read
   ExpertCosts costs;                                    // that scheduler, placement and clock plan with

@@ -23,7 +23,7 @@ struct HostCaches {
   const CachePolicy& cache;
   CacheConfig config = {};
   std::size_t count = 1;
-  Bytes capacity = 0;  // of each
+  Bytes capacity = 0;  // each one's
 };
 // `sizes` must outlive the caches. Error(kUsage).
 std::vector<std::unique_ptr<Residency>> make_host_caches(const HostCaches& caches, const ExpertSizes& sizes);

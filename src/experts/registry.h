@@ -26,8 +26,8 @@ class Scheduler;                          // schedule/scheduler.h
 // Which of the router's scores a cache goes by; without them it would be another policy.
 enum class CacheScores : std::uint8_t {
   kNone,
-  kChosen,  // of the chosen experts at least: recorded weights will do
-  kAll,     // of all experts of a layer
+  kChosen,  // for the chosen experts at least: recorded weights will do
+  kAll,     // for all experts of a layer
 };
 
 struct CachePolicy {

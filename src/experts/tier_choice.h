@@ -16,10 +16,10 @@ namespace sluice::experts {
 struct HostMemory {
   const CachePolicy& cache;
   const ExpertSizes& sizes;
-  Parts keep = Part::kFull;               // of an expert that stays
+  Parts keep = Part::kFull;               // what it keeps of an expert that stays
   std::uint32_t layers = 0, experts = 0;  // sparse layers, experts of each
   bool by_layer = false;                  // a cache for each layer; else one for all
-  Bytes capacity = kAnyBytes;             // of each cache, in the unit of the sizes
+  Bytes capacity = kAnyBytes;             // each cache's, in the unit of the sizes
   bool would_repack = false;              // it keeps experts packed, and the device has them decoded
 };
 

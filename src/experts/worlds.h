@@ -16,9 +16,9 @@ namespace sluice::experts {
 struct WorldCounts {
   std::uint64_t tokens = 0;  // decoded
   std::uint64_t places = 0;  // tokens of sparse layers
-  double low = 0;            // of places: the share of the token's weight that was computed low
+  double low = 0;            // over places: the share of the token's weight that was computed low
   double mass = 0;           // likewise: the score mass of the model's own experts that were not used
-  Bytes bytes = 0;           // of experts, that its own cache would have had read
+  Bytes bytes = 0;           // bytes of experts that its own cache would have had read
 };
 
 // A step is a part of the prompt that all worlds have, in one span, or one decoded token of each world, in
@@ -47,7 +47,7 @@ class Worlds {
   std::vector<std::unique_ptr<LayerDecider>> deciders_;
   const ReadBytes read_bytes_;
   std::vector<WorldCounts> counts_;
-  std::vector<SequenceSpan> spans_;  // of the running step: of a prompt one for all, else one for each world
+  std::vector<SequenceSpan> spans_;  // the running step's: of a prompt one for all, else one for each world
   bool is_prompt_ = false;
   Routing routing_;
 };

@@ -36,7 +36,7 @@ struct Context {
   Products products = Products::kExact;
   ActivationForm activations = ActivationForm::kF32;
   const Scratch* scratch = nullptr;  // what products need beside their operands; null: of each thread's own
-  const FormatTable* formats = nullptr;  // of matrices in formats beyond those of this program; null: none
+  const FormatTable* formats = nullptr;  // for matrices in formats beyond those of this program; null: none
   bool rounds() const { return products != Products::kExact; }
 };
 

@@ -42,12 +42,12 @@ struct RunFigures {
   double bytes_per_token = 0;   // expert bytes read while decoding: the sum of the two that follow
   double useful_per_token = 0;  // on demand, or ahead and then needed
   double wasted_per_token = 0;  // ahead, and then not needed
-  double cpu_s_per_token = 0;   // of all threads, user and system, while decoding
+  double cpu_s_per_token = 0;   // all threads, user and system, while decoding
   double wait_share = 0;        // share of e2e_s with nothing to compute or decode, waiting for the disk
   double hit_rate = 0;          // while decoding
   double peak = 0;              // largest total of the accountant, in bytes
   // With a device, else 0:
-  double moe_s = 0;             // of a decode step: experts of all layers, from scores to sums
+  double moe_s = 0;             // in a decode step: experts of all layers, from scores to sums
   double predicted_tpot_s = 0;  // what the modelled clock says of tpot_s …
   double predicted_moe_s = 0;   // … and of moe_s
   double predicted_ratio = 0;   // predicted_tpot_s / tpot_s
@@ -68,7 +68,7 @@ struct Contender {
   std::optional<engine::EngineOptions> options = {};  // empty: the settings' options, with this preset
 };
 
-using Texts = std::vector<std::vector<tokenizer::TokenId>>;  // of one run, by request
+using Texts = std::vector<std::vector<tokenizer::TokenId>>;  // one run's, by request
 
 // Equal tokens before the first difference, summed over all requests. REQUIRES: as many requests.
 std::size_t equal_tokens(const Texts& texts, const Texts& exact);
@@ -111,7 +111,7 @@ struct Compared {
   // What the last run was expected to read; empty for experts in slices.
   std::optional<engine::ReadForecast> forecast = {};
   Bytes cache = 0;                // that experts could fill in it
-  std::vector<Texts> texts = {};  // of each run
+  std::vector<Texts> texts = {};  // each run's
   Changes changes = {};           // in the last run
 
   void add_run(const RunFigures& figures, const std::optional<std::string>& computed_with, bool loses);
@@ -136,7 +136,7 @@ struct Comparison {
   std::string device = {};                              // its specification; empty: the host is alone
   std::string device_kind = {};                         // "emulated" "cuda"
   bool device_is_played = false;                        // its seconds are no speed of this program
-  double dilation = 1;                                  // of that device
+  double dilation = 1;                                  // that device's
   const Compared& find(std::string_view preset) const;  // REQUIRES: it was compared
   bool same_texts() const;                              // over all runs of all contenders
   // For two contenders of one arithmetic: the first run (from 1) of the second contender whose text differs

@@ -1,7 +1,7 @@
 // Switch Transformers (model_type switch_transformers): google/switch-base-8 to switch-large-128.
 // A T5 encoder-decoder: relative position bias instead of RoPE, scores without a scale, RMSNorm, MLPs without
-// a gate. Sparse layers choose one expert for a token, and an expert takes at most `expert_capacity` tokens
-// of a sequence. Layer numbers count the encoder's layers first, then the decoder's.
+// a gate. Sparse layers choose one expert for a token, and an expert takes at most `expert_capacity`
+// tokens of a sequence. Layer numbers count the encoder's layers first, then the decoder's.
 #include <cmath>
 
 #include "model/config_reader.h"

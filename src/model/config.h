@@ -58,8 +58,8 @@ struct AttentionConfig {
 struct MoeConfig {
   std::uint32_t experts = 0;  // N
   std::uint32_t top_k = 0;
-  std::uint32_t width = 0;         // of one routed expert
-  std::uint32_t shared_width = 0;  // of all shared experts together; 0: none
+  std::uint32_t width = 0;         // one routed expert's
+  std::uint32_t shared_width = 0;  // all shared experts together; 0: none
   bool shared_gate = false;        // the output is multiplied by sigmoid(shared_expert_gate · x)
   bool router_bias = false;        // added to the router's logits
   bool renormalise = false;
@@ -79,7 +79,7 @@ enum class Activation {
 };
 struct ActivationConfig {
   Activation kind = Activation::kSwiGlu;
-  float limit = 0.0f, alpha = 0.0f;  // of the clamped ones
+  float limit = 0.0f, alpha = 0.0f;  // for the clamped ones
   bool gate() const { return kind == Activation::kSwiGlu || kind == Activation::kClampedSwiGlu; }
   // Rows of `up` for each of the MLP's width.
   std::uint32_t up_rows() const { return kind == Activation::kClampedSwiGluPairs ? 2 : 1; }

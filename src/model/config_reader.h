@@ -10,17 +10,17 @@
 
 namespace sluice::model {
 
-// The largest sizes that a config may name: far above every published model, and small enough that the bytes
-// of a whole model (checked in config_reader.cc) fit in 63 bits, so that code behind the parser need not
-// think of overflow.
+// The largest sizes that a config may name: far above every published model, and small enough that the
+// bytes of a whole model (checked in config_reader.cc) fit in 63 bits, so that code behind the parser need
+// not think of overflow.
 inline constexpr std::int64_t kMaxLayers = 1024;
 inline constexpr std::int64_t kMaxExperts = 8192;          // in one layer
 inline constexpr std::int64_t kMaxExpertsTotal = 1 << 18;  // in all layers
 inline constexpr std::int64_t kMaxHidden = 1 << 18;
-inline constexpr std::int64_t kMaxWidth = 1 << 20;  // of an MLP
+inline constexpr std::int64_t kMaxWidth = 1 << 20;  // an MLP's
 inline constexpr std::int64_t kMaxHeads = 4096;
 inline constexpr std::int64_t kMaxHeadDim = 4096;
-inline constexpr std::int64_t kMaxRank = 1 << 18;  // of MLA's low-rank projections
+inline constexpr std::int64_t kMaxRank = 1 << 18;  // for MLA's low-rank projections
 inline constexpr std::int64_t kMaxVocab = 1 << 26;
 inline constexpr std::int64_t kMaxPositions = INT32_MAX;
 

@@ -19,7 +19,7 @@ using store::GgufKeys;
 
 constexpr std::string_view kEmbedding = "token_embd.weight", kHead = "output.weight";
 constexpr std::string_view kGptOssOfOllama = "gptoss";
-constexpr double kDefaultTheta = 10000.0;  // of files
+constexpr double kDefaultTheta = 10000.0;  // for files that name none
 
 std::string joined(std::string_view prefix, std::string_view key) {
   return fmt::format("{}.{}", prefix, key);

@@ -15,7 +15,7 @@ namespace sluice::model {
 // One architecture under its name in GGUF files.
 struct GgufArchitecture {
   std::string_view name;        // general.architecture
-  std::string_view model_type;  // of our table
+  std::string_view model_type;  // its name in our table
   // Adds the fields that only this architecture has, and refuses what it cannot have.
   void (*add)(const store::GgufKeys& keys, std::string_view prefix, const store::Checkpoint& checkpoint,
               Json& config);

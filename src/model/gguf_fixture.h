@@ -40,7 +40,7 @@ inline const store::GgufType& type_named(std::string_view name) {
 // Where a block has its scales, and a scale that makes weights of about the size of those of a small model.
 struct ScalesOfBlock {
   std::string_view type;
-  std::vector<std::size_t> at;  // of binary16 words
+  std::vector<std::size_t> at;  // places of binary16 words
   float scale;
 };
 inline const std::vector<ScalesOfBlock>& scales_of_blocks() {

@@ -23,7 +23,7 @@ class GgufMix {
 
  private:
   using Rule = std::string_view (*)(const TensorSpec& spec, const ModelConfig& config);
-  std::string type_;  // of matrices that no rule names
+  std::string type_;  // for matrices that no rule names
   Rule rule_ = nullptr;
 };
 

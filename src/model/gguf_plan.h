@@ -36,7 +36,7 @@ std::vector<TensorSpec> gguf_table(const ModelConfig& config);
 struct GgufTensorPlan {
   std::string name;
   std::vector<std::uint64_t> shape;
-  std::vector<const TensorSpec*> specs;  // of experts: all of a layer
+  std::vector<const TensorSpec*> specs;  // for experts: all of a layer
 };
 // In the order of the table, which is gguf_table() and must outlive the result.
 std::vector<GgufTensorPlan> gguf_tensors(const GgufArchitecture& architecture, const ModelConfig& config,

@@ -47,7 +47,7 @@ class TensorList {
            Role down);
 
   const ModelConfig& config_;
-  std::uint64_t bytes_ = 0;  // of all listed tensors, at four bytes per element
+  std::uint64_t bytes_ = 0;  // bytes of all listed tensors, at four bytes per element
   std::string prefix_;
   std::int32_t layer_ = -1, expert_ = -1;
   std::vector<TensorSpec> specs_;

@@ -42,7 +42,7 @@ TokenRouting read_token_routing(trace::RoutingTrace& trace, const std::function<
   const trace::TraceHeader& header = trace.header();
   TokenRouting routing(header.layers, header.experts, header.top_k);
   const std::uint32_t k = header.top_k;
-  std::vector<std::vector<std::uint16_t>> step;  // of each token: (L, k)
+  std::vector<std::vector<std::uint16_t>> step;  // each token's: (L, k)
   trace::TraceEvent event;
   for (std::size_t number = 0; trace.next(event); ++number) {
     stop_if(stop, number);

@@ -21,7 +21,7 @@ struct Row {
   std::uint64_t turn = 0, step = 0;
   std::uint32_t phase = 0, layer = 0, slot = 0, expert = 0;
   float weight = 0;
-  Bytes offset = 0;  // of its line
+  Bytes offset = 0;  // where its line begins
 };
 
 class CsvTrace final : public RoutingTrace {

@@ -56,7 +56,7 @@ class Reader {
 
   experts::RoutingScript& script_;
   experts::RoutingTiles& tiles_;
-  const std::uint32_t layers_;  // of the trace
+  const std::uint32_t layers_;  // the trace's
   std::vector<std::vector<std::vector<std::uint16_t>>>
       choices_;  // by token of the step and layer: best first
   std::vector<SequenceMark> marks_;

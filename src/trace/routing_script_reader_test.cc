@@ -102,7 +102,7 @@ TEST(RoutingScriptReader, SequencesOfABatchAreTakenApartAndTheBestChoicesKept) {
   EXPECT_EQ(script->tokens(0), 1u);
   EXPECT_EQ(script->experts(0, 0, 0)[0], 3);
   EXPECT_EQ(script->experts(0, 0, 1)[0], 3);
-  EXPECT_EQ(script->experts(1, 0, 0)[0], 1);  // of equal weights the lower id
+  EXPECT_EQ(script->experts(1, 0, 0)[0], 1);  // among equal weights the lower id
 }
 
 TEST(RoutingScriptReader, ATraceWithoutAWholeStepIsRefused) {

@@ -50,7 +50,7 @@ struct TraceHeader {
   std::uint32_t layers = 0;   // L, sparse layers
   std::uint32_t experts = 0;  // N
   std::uint32_t top_k = 0;
-  std::optional<std::uint64_t> identity;  // of the model (docs/trace-format.md, section 2)
+  std::optional<std::uint64_t> identity;  // the model's (docs/trace-format.md, section 2)
   std::optional<TraceSizes> sizes;        // empty: unknown
   bool logits = false;                    // events have all router logits
   std::vector<std::string> ahead = {};    // predictors whose logits events may have

@@ -43,7 +43,7 @@ class SluiceTrace final : public RoutingTrace {
 
   std::unique_ptr<TraceInput> input_;
   std::vector<std::byte> head_, payload_, tail_;
-  Bytes payload_begin_ = 0;  // of the current record
+  Bytes payload_begin_ = 0;  // where the current record's begins
   bool cut_off_ = false, any_run_ = false;
   // What played() or devices() joins.
   struct Names {
@@ -51,7 +51,7 @@ class SluiceTrace final : public RoutingTrace {
     std::vector<std::string> known;
   } played_names_, device_names_;
   std::uint64_t steps_ = 0;       // steps begun
-  std::uint32_t next_layer_ = 0;  // of the running step; L: the step is complete
+  std::uint32_t next_layer_ = 0;  // in the running step; L: the step is complete
   std::uint32_t sequences_ = 0;
   Bytes whole_bytes_ = 0;
   std::uint64_t whole_steps_ = 0;
@@ -69,7 +69,7 @@ class SluiceTrace final : public RoutingTrace {
   std::vector<std::vector<float>> ahead_logits_;  // … these, in the same order
   std::size_t next_predictor_ = 0;                // the first name of the header that may still come
   std::vector<float> gate_inputs_;
-  Bytes layer_bytes_ = 0;  // of its payloads so far
+  Bytes layer_bytes_ = 0;  // its payloads so far
 };
 
 }  // namespace sluice::trace

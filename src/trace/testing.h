@@ -51,7 +51,7 @@ inline OwnedEvent checked_event(const TraceHeader& header, const TraceEvent& eve
     }
   }
   for (const float logit : event.logits) SLUICE_CHECK(std::isfinite(logit));
-  std::size_t next = 0;  // of the header's predictors
+  std::size_t next = 0;  // among the header's predictors
   for (const PredictedLogits& predicted : event.ahead) {
     while (next < header.ahead.size() && header.ahead[next] != predicted.predictor) ++next;
     SLUICE_CHECK(event.layer > 0 && next++ < header.ahead.size());

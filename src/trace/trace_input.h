@@ -27,7 +27,7 @@ class TraceInput {
   explicit TraceInput(std::unique_ptr<ByteSource> source, Bytes most_step_bytes = kMostStepBytes);
 
   const std::string& path() const { return source_->path(); }
-  Bytes offset() const { return offset_; }  // of the next byte
+  Bytes offset() const { return offset_; }  // where the next byte is
   // The next bytes, at most `count` ≤ 64 KiB, without taking them.
   std::string_view peek(std::size_t count);
   // Takes `count` bytes into `out`, which grows only as bytes arrive (a count in a file is only a claim).

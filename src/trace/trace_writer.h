@@ -88,10 +88,10 @@ class TraceWriter {
   // The running layer:
   std::size_t next_predictor_ = 0;                    // the first that may still come
   bool has_inputs_ = false;                           // they have come
-  Bytes layer_bytes_ = 0;                             // of its payloads so far
-  std::uint32_t first_sequence_ = 0, sequences_ = 0;  // of this run; number seen in the file
+  Bytes layer_bytes_ = 0;                             // its payloads so far
+  std::uint32_t first_sequence_ = 0, sequences_ = 0;  // this run's; number seen in the file
   Bytes written_ = 0;                                 // written to the file, or on the way
-  Bytes first_bytes_ = 0;                             // of the file that is continued
+  Bytes first_bytes_ = 0;                             // bytes of the file that is continued
   // Where an abandoned step goes back to.
   Bytes whole_bytes_ = 0;
   std::uint32_t whole_sequences_ = 0;

@@ -1,6 +1,6 @@
-// Runs a fuzz target over its corpus, without libFuzzer, so that every build replays it as a test: the lines
-// of CORPUS.txt, which tools/fuzz_corpus.py writes, and the files of the directory CORPUS. Each input is run
-// twice: a target must not keep state from one input to the next.
+// Runs a fuzz target over its corpus, without libFuzzer, so that every build replays it as a test: the
+// lines of CORPUS.txt, which tools/fuzz_corpus.py writes, and the files of the directory CORPUS. Each input
+// is run twice: a target must not keep state from one input to the next.
 #include <charconv>
 #include <cstddef>
 #include <cstdint>

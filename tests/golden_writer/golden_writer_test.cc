@@ -43,7 +43,7 @@ std::string content_of(const fs::path& path) {
 
 std::vector<int> noise(std::uint64_t seed, const char* key, int count) {
   SeededNoise numbers(seed, key);
-  std::vector<int> parts;  // of 2^-16
+  std::vector<int> parts;  // multiples of 2^-16
   for (int i = 0; i < count; ++i) parts.push_back(static_cast<int>(65536 * numbers.next()));
   return parts;
 }

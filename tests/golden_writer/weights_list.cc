@@ -16,7 +16,7 @@
 namespace sluice::golden {
 namespace {
 
-constexpr std::int64_t kLargest = 1 << 24;  // of dimensions, and of values' elements
+constexpr std::int64_t kLargest = 1 << 24;  // for dimensions, and for values' elements
 
 std::optional<unsigned> number_of(std::string_view text) {
   unsigned number = 0;

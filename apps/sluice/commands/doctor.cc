@@ -198,7 +198,7 @@ struct FoundGpu {
   device::GpuInfo info;
   std::optional<Bytes> free;
   std::optional<device::CudaLinkRates> link;
-  std::optional<kernels::UnitCheck> check;  // of all that there are kernels for
+  std::optional<kernels::UnitCheck> check;  // covers all that there are kernels for
   std::string failure;                      // it could not be used
 };
 

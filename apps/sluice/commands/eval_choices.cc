@@ -54,7 +54,7 @@ struct Work {
   std::vector<eval::ChoiceItem> items;
   std::vector<std::vector<eval::ChoiceRequest>> requests;
   std::size_t choices = 0, scored = 0, cut = 0;  // totals: requests, tokens of answers, requests that are cut
-  std::size_t longest = 0, longest_answer = 0;   // of one request: tokens fed, and tokens scored
+  std::size_t longest = 0, longest_answer = 0;   // in one request: tokens fed, and tokens scored
 };
 
 Work prepare(const EvalOptions& options, const OpenModel& open, const std::string& data) {

@@ -39,8 +39,8 @@ void warn_of_few_steps(const EvalOptions& options, const engine::Engine& engine,
                        std::size_t scored);
 // "NAME       TEXT\n" for standard output, broken between words where the terminal is narrower.
 std::string eval_row(std::string_view name, std::string_view text);
-// Prints what this call computed otherwise than the exact model to standard output; the call found `resumed`
-// of `all` results in its state.
+// Prints what this call computed otherwise than the exact model to standard output; the call found
+// `resumed` of `all` results in its state.
 void print_losses(const engine::Engine& engine, std::size_t resumed, std::size_t all);
 // Names the device that computed beside the host, if there was one, likewise.
 void print_device(const engine::Engine& engine);

@@ -155,7 +155,7 @@ Bytes stored_bytes(const store::StoredPiece& piece) {
 struct Tally {
   std::uint64_t parameters = 0;
   std::uint64_t parts = 0;  // entries of the manifest: pieces and chunks
-  Bytes source = 0;         // of the tensors' own words
+  Bytes source = 0;         // the tensors' own words
   Bytes stored = 0;
   void operator+=(const Tally& other) {
     parameters += other.parameters;

@@ -48,7 +48,7 @@ namespace pack_command {
 
 struct Options {
   CommonFlags common;
-  std::string model, output, codec;  // of an empty codec the default is meant
+  std::string model, output, codec;  // an empty codec means the default
   std::optional<std::int64_t> chunks;
   std::optional<int> level;
   std::vector<std::string> exclude;

@@ -16,7 +16,7 @@ namespace sluice::app {
 
 struct RecordedRouting {
   std::vector<double> ranks;              // f of SPEC §1.8
-  std::optional<std::uint64_t> identity;  // of the model, if the trace has it
+  std::optional<std::uint64_t> identity;  // the model's, if the trace has it
   std::string played = {};                // RoutingTrace::played()
 };
 

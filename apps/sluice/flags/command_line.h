@@ -40,7 +40,7 @@ class Flag {
   Flag* required();
   Flag* group(const std::string& title);     // its heading in the help; else "Flags"
   Flag* type_name(const std::string& word);  // what its value is called in the help
-  Flag* check(FlagCheck check);              // of each value given
+  Flag* check(FlagCheck check);              // for each value given
   Flag* without_effect();                    // accepted, and does nothing: the help says so
   Flag* one_of(std::vector<std::string> names);
   Flag* show_default();  // the target's present value, in the help

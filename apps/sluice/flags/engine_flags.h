@@ -30,7 +30,7 @@ struct EngineFlags : CommonFlags {
   std::string residual;                    // file; empty: the store's sidecar if it has one
   bool records_ahead = false;              // predictions are recorded, that of the residual, too
   std::string ranks_of;                    // file; empty: nothing says which experts are popular
-  std::string routing, routing_layers;     // of the router recorded: the trace, and the layers to play
+  std::string routing, routing_layers;     // for the router recorded: the trace, and the layers to play
   std::string capacity;                    // empty: what the budget leaves
   std::string profile;                     // file; empty: the store's sidecar if it has one for this machine
   std::int64_t chunk = 4096, context = 0;  // context 0: the model's maximum

@@ -15,7 +15,7 @@ struct HelpFlag {
   std::string group;  // its heading; empty: an argument, which stands first
   bool required = false;
   bool effective = true;                  // else accepted, and does nothing
-  std::string acts = "in every command";  // of such a flag: where else it is accepted
+  std::string acts = "in every command";  // for such a flag: where else it is accepted
   std::string flags{};                    // by which an argument may be given as well
 };
 

@@ -19,7 +19,7 @@ namespace sluice::app {
 namespace {
 
 constexpr double kFar = 2;
-constexpr double kMatters = 0.25;                            // of the bytes of a token
+constexpr double kMatters = 0.25;                            // share of the bytes of a token
 constexpr double kBlock = static_cast<double>(kBlockBytes);  // less than that is nothing
 
 bool far(double predicted, double measured) {

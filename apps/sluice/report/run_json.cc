@@ -31,8 +31,8 @@
 namespace sluice::app {
 namespace {
 
-// What other experts than the model's own cost, where it was measured; null beyond what was measured. Shares
-// of perplexity.
+// What other experts than the model's own cost, where it was measured; null beyond what was measured.
+// Shares of perplexity.
 Json routing_loss_json(const engine::RunReport& run) {
   const experts::RoutingChanges& routing = run.decider.decode_changes();
   const double mass = ratio(routing.mass_lost, static_cast<double>(routing.tokens));

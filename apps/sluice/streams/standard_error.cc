@@ -27,7 +27,7 @@ void write_report(std::string_view lines) {
 }
 
 void write_message(std::string_view text) {
-  constexpr std::size_t kIndent = 2;  // of all lines but the first
+  constexpr std::size_t kIndent = 2;  // for all lines but the first
   std::string shown = escaped_text(text);
   if (::isatty(STDERR_FILENO) == 1) shown = wrapped_text(shown, terminal_columns(STDERR_FILENO), 0, kIndent);
   write_report(shown + '\n');

@@ -73,7 +73,7 @@ class StandardOutput::Buffer final : public std::streambuf {
 
   std::streamsize xsputn(const char* text, std::streamsize size) override {
     if (epptr() - pptr() < size) sync();
-    if (epptr() - pptr() < size) {  // of a terminal, or larger than the buffer
+    if (epptr() - pptr() < size) {  // for a terminal, or larger than the buffer
       write({text, static_cast<std::size_t>(size)});
     } else {
       std::memcpy(pptr(), text, static_cast<std::size_t>(size));
@@ -99,7 +99,7 @@ class StandardOutput::Buffer final : public std::streambuf {
   }
 
   const bool terminal_;
-  int error_ = 0;  // of the write that failed
+  int error_ = 0;  // from the write that failed
   std::array<char, 1 << 16> bytes_;
 };
 

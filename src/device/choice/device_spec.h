@@ -37,7 +37,7 @@ class DeviceSpec {
   // Bytes of weights a second for each token, if the host is slowed down beside it.
   std::optional<double> host_limit() const;
   double dilation() const;   // everything there is slower by this factor
-  unsigned threads() const;  // of its own pool
+  unsigned threads() const;  // threads of its own pool
   // Stretches of attention that it works on at a time, each of which needs scratch.
   unsigned attention_items() const;
   bool full_duplex() const;  // both directions of the link at once

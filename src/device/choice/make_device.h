@@ -31,7 +31,7 @@ struct DeviceFacts {
 using CopyFault = std::function<Fault(std::uint64_t copy, Bytes moved)>;
 
 struct DeviceOptions {
-  Bytes memory = 0;            // of its arena, beside the context
+  Bytes memory = 0;            // bytes of its arena, beside the context
   Accountant* host = nullptr;  // what the host has for its copies is charged there; null: nothing is
   CopyFault fault = {};        // for tests
 };

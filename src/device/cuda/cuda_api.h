@@ -43,7 +43,7 @@ class CudaApi {
   virtual CudaCode has_context(int index, bool& there) = 0;                // so does this
   virtual CudaCode use(int index) = 0;  // by this thread, from now on; makes the context
   virtual CudaCode memory(Bytes& free, Bytes& total) = 0;
-  virtual CudaCode last_error() = 0;  // of this thread's calls and launches; forgets it if it can be
+  virtual CudaCode last_error() = 0;  // from this thread's calls and launches; forgets it if it can be
 
   virtual CudaCode allocate(Bytes bytes, void*& data) = 0;
   virtual CudaCode free(void* data) = 0;

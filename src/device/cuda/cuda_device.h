@@ -15,7 +15,7 @@
 namespace sluice::device {
 
 struct CudaOptions {
-  int index = 0;  // of the GPU, as CUDA counts
+  int index = 0;  // the GPU's, as CUDA counts
   // What Device::memory() has, taken at once. What the context and the kernels' code take comes on top
   // (CudaFacts::context).
   Bytes memory = 0;

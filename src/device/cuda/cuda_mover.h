@@ -41,7 +41,7 @@ class CudaMover final : public Mover {
     MarkPool marks;
     OwnedQueue queue;
     std::deque<UnderWay> under_way;
-    std::shared_ptr<void> last_end;  // of the chunk before
+    std::shared_ptr<void> last_end;  // the end of the chunk before
   };
   Direction& direction(bool back) { return back ? from_device_ : to_device_; }
 

@@ -410,7 +410,7 @@ class FakeCuda final : public CudaApi {
   std::size_t copies_ = 0, most_copies_ = 0;
   std::map<void*, std::pair<std::unique_ptr<std::byte[]>, Bytes>> allocations_;
   std::map<void*, Bytes> locked_;
-  std::set<void*> locked_for_kernels_;  // of these
+  std::set<void*> locked_for_kernels_;  // some of these
   std::map<void*, std::unique_ptr<std::byte[]>> mapped_;
   std::map<CudaMark, std::unique_ptr<Mark>> marks_;
   std::map<CudaQueue, std::unique_ptr<FakeQueue>> queues_;

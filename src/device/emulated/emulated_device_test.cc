@@ -48,7 +48,7 @@ TEST_F(PacedDevice, OperationsFollowEachOther) {
   open("emulated:compute=1GB/s");
   for (int i = 0; i < 20; ++i) device_->compute().enqueue({[](const Access&) {}, {{100'000, 1}}});
   device_->compute().synchronize();
-  EXPECT_GE(clock_.seconds(), 1.7e-3 - 1e-9);  // of 2 ms at most 0.3 are still owed
+  EXPECT_GE(clock_.seconds(), 1.7e-3 - 1e-9);  // at most 0.3 of 2 ms are still owed
   EXPECT_LE(clock_.seconds(), 2e-3 + 1e-9);
 }
 

@@ -13,10 +13,10 @@ namespace sluice::device {
 // valid.
 struct EmulatedSpec {
   std::optional<double> link_bytes_per_s = 2e9;      // each way
-  double latency_s = 20e-6;                          // of each copy
-  std::optional<double> compute_bytes_per_s = 60e9;  // of weights, see WeightUse
-  std::optional<double> host_bytes_per_s;            // of weights, for each token (HostPace)
-  unsigned threads = 1;                              // of the device
+  double latency_s = 20e-6;                          // for each copy
+  std::optional<double> compute_bytes_per_s = 60e9;  // bytes of weights, see WeightUse
+  std::optional<double> host_bytes_per_s;            // bytes of weights, for each token (HostPace)
+  unsigned threads = 1;                              // the device's
   double dilation = 1;                               // everything is slower by this factor
   bool full_duplex = true;                           // both directions of the link at once
 };

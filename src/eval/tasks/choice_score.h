@@ -23,7 +23,7 @@ namespace sluice::eval {
 // The score of one item, by choice.
 struct ChoiceScore {
   std::vector<double> log_likelihoods;  // ln of the probability of the whole answer
-  std::vector<std::size_t> tokens;      // of the answer
+  std::vector<std::size_t> tokens;      // tokens of the answer
 };
 
 Json to_json(const ChoiceScore& score);

@@ -37,11 +37,11 @@ struct SliceDemand {
 // What an event is part of.
 struct EventPlace {
   std::uint32_t layer = 0;
-  StepKind step = StepKind::kDecode;  // of the whole step
+  StepKind step = StepKind::kDecode;  // the whole step's
   bool begins_prompt = false;         // the step has the first tokens of a prompt
   // (N): how many tokens of the step chose each expert of the layer, wherever it is computed; empty: unknown.
   std::span<const std::uint32_t> layer_tokens = {};
-  std::uint32_t tokens = 0;  // of the whole step; 0: unknown
+  std::uint32_t tokens = 0;  // tokens of the whole step; 0: unknown
   // For a device: all that was sent there before the event has arrived.
   bool link_idle = false;
 };
@@ -85,8 +85,8 @@ struct EventDecision {
   std::vector<ExpertId> reduced;
   // Experts of the event that gain parts, ascending, with all parts that they then hold.
   std::vector<Placed> placed;
-  // Experts outside the event that gain parts though no token uses them (a swap of DALI's window, a prefetch
-  // of SMoE that enters the cache), in order, with all parts that they then hold.
+  // Experts outside the event that gain parts though no token uses them (a swap of DALI's window, a
+  // prefetch of SMoE that enters the cache), in order, with all parts that they then hold.
   std::vector<Placed> fetched;
   // For slices: experts whose LSB is asked for, is not resident, and is not to be read.
   std::vector<ExpertId> downgraded;

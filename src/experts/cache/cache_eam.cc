@@ -108,7 +108,7 @@ class EamCache final : public Cache {
   ActivationHistory history_;
   ExpertTable<Entry> entries_;
   std::vector<Resident> residents_;    // unordered
-  std::vector<Candidate> candidates_;  // of the running event, if listed_
+  std::vector<Candidate> candidates_;  // the running event's, if listed_
   bool listed_ = false;
   std::vector<Candidate> leaving_;  // scratch
 };

@@ -33,7 +33,7 @@ TEST(ReuseCache, KeepsWhatIsUsedOften) {
       }
     }
     EXPECT_GT(hits[1], hits[0]);
-    EXPECT_GE(hits[1], 380u);  // of about 400 uses of the hot ones
+    EXPECT_GE(hits[1], 380u);  // the hot ones have about 400 uses
   }
 }
 

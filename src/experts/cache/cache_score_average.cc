@@ -42,7 +42,7 @@ class ScoreAverageCache final : public Cache {
  private:
   struct Resident {
     Bytes bytes = 0;
-    std::uint64_t event = 0;  // of the last use
+    std::uint64_t event = 0;  // the last that used it
   };
   struct Leaver {
     double score = 0;

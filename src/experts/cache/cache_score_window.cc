@@ -1,8 +1,8 @@
 // SMoE's cache: of the experts that the running layer does not need, the one with the lowest mean score over
 // the last iterations leaves; if all are needed, what was read is used and dropped. A prompt is one
 // iteration, whatever its chunks, and prompts of a shared step are one. Scores are of all N experts, selected
-// or not. One cache for several layers compares the means of all of them. On a device that computes only some
-// of the chosen experts it also takes in, while the link is idle, the one of the others with the highest
+// or not. One cache for several layers compares the means of all of them. On a device that computes only
+// some of the chosen experts it also takes in, while the link is idle, the one of the others with the highest
 // mean, if that exceeds the mean of the one that leaves (Admit::kIdle). SMoE (arXiv 2508.18983 §5.3);
 // SPEC §2.4, §10 (G5).
 #include <algorithm>
@@ -64,7 +64,7 @@ class ScoreWindowCache final : public Cache {
  private:
   struct Resident {
     Bytes bytes = 0;
-    std::uint64_t event = 0;  // of the last use, from 1; 0: it was there before the first
+    std::uint64_t event = 0;  // the last that used it, from 1; 0: it was there before the first
   };
   struct Leaver {
     double mean = 0;

@@ -133,7 +133,7 @@ class Plain {
 
   const std::uint32_t iterations_;
   int time_ = 0;
-  std::map<ExpertId, int> last_;  // of the residents
+  std::map<ExpertId, int> last_;  // when each resident was last used
   std::map<std::uint32_t, std::vector<Told>> told_;
 };
 

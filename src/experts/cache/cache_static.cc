@@ -1,8 +1,8 @@
 // Sets of experts that do not follow their use.
 //
 // Static: experts stay in the order of layers as far as the budget goes, and all others are read at every
-// use, as offloading by a device map does. An expert comes in at its first use and takes the place of experts
-// of later layers that were used before it. SPEC §1.10, `z-accelerate`.
+// use, as offloading by a device map does. An expert comes in at its first use and takes the place of
+// experts of later layers that were used before it. SPEC §1.10, `z-accelerate`.
 //
 // Static-layers, static-popular and static-random are chosen before the first event and never change: whole
 // layers, the last ones first, as llama.cpp keeps them on a device; the most used experts of each layer, as

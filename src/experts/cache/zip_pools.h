@@ -1,6 +1,6 @@
-// Zip-pools: the residents of one layer in pools of full and compressed experts, each dispatched by the rank
-// of its activation count. ZipMoE (arXiv 2601.21198) §5.4, with the resolutions (i) to (vi) of SPEC §1.7.
-// cache_zip_pools.cc makes a Cache of one ZipPools per layer.
+// Zip-pools: the residents of one layer in pools of full and compressed experts, each dispatched by the
+// rank of its activation count. ZipMoE (arXiv 2601.21198) §5.4, with the resolutions (i) to (vi) of SPEC
+// §1.7. cache_zip_pools.cc makes a Cache of one ZipPools per layer.
 //
 // An expert for which its pool has no room need not leave memory (Demotion). In the paper's printed rule it
 // leaves, and then pools stay empty that a plan counts on: the margin delta sends ranks just beyond a pool
@@ -46,7 +46,7 @@ class ZipPools {
 
  private:
   struct Entry {
-    double count = 0;        // of steps that used the expert
+    double count = 0;        // steps that used the expert
     std::int64_t used = -1;  // the last such step
     State state = State::kM, found = State::kM;
   };
@@ -70,7 +70,7 @@ class ZipPools {
   PoolSlots slots_, held_;
   PoolRules rules_;
   double decay_ = 1;
-  std::span<const float> odds_;  // of the running step
+  std::span<const float> odds_;  // the running step's
   std::int64_t now_ = -1;
   std::vector<Entry> entries_;  // by expert
   std::vector<Move> moves_;

@@ -176,7 +176,7 @@ TEST(ZipPools, RanksByOddsWhereTheyAreGiven) {
   pools.on_step(Step{0}, std::array{2.1f, 0.f, -2.f});
   EXPECT_EQ(states(pools, 3), "FSM");
   pools.on_step(Step{2}, std::array{0.f, 0.f, 9.f});
-  EXPECT_EQ(states(pools, 3), "SMF");  // of equals the lower id is the hotter
+  EXPECT_EQ(states(pools, 3), "SMF");  // among equals the lower id is the hotter
   EXPECT_DEATH(pools.on_step(Step{2}, std::array{0.f, 0.f}), "without odds");
 }
 
@@ -482,7 +482,7 @@ TEST(ZipPools, SlotsForAllExpertsHoldAllOfThem) {
 // with the reads of the pools that it plans: by rank at most a quarter more, because the ranks are not known
 // at once; as printed up to three times as much.
 TEST(ZipPools, WhatIsReadIsWhatThePlanExpects) {
-  const PerPool<double> missing = {.f = 0, .c = 0, .s = .36, .e = 1};  // of a plane of signs and mantissas
+  const PerPool<double> missing = {.f = 0, .c = 0, .s = .36, .e = 1};  // in planes of signs and mantissas
   constexpr double kNothing = 1.36;
   double worst_as_printed = 0;
   struct Shape {

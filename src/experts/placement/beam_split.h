@@ -36,7 +36,7 @@ class BeamSplit {
   bool precedes(const Candidate& a, const Candidate& b, std::uint32_t place) const;
 
   std::uint32_t width_;
-  std::size_t words_ = 0;  // of a device set: one bit a place
+  std::size_t words_ = 0;  // words of a device set: one bit a place
   std::vector<RankedPlace> order_;
   std::vector<State> states_, next_states_;
   std::vector<std::uint64_t> sets_, next_sets_;  // (states, words)

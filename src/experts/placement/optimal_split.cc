@@ -50,7 +50,7 @@ void OptimalSplit::keep(const State& parent, const State& state, bool joins) {
 SplitTimes OptimalSplit::split(const SplitCosts& costs, std::span<std::uint8_t> on_device) {
   const SplitTimes known = ratio_prefix_.split(costs, on_device);
   prepare(costs);
-  std::uint32_t in_need = 0;  // of a slot
+  std::uint32_t in_need = 0;  // experts that need a slot
   for (const std::uint32_t i : order_) in_need += costs.resident[i] == 0 ? 1 : 0;
   const std::uint32_t slots = costs.slots < in_need ? costs.slots : 0;  // 0: no limit, and no use is counted
   const bool limited = costs.slots < in_need;

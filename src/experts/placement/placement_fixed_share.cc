@@ -55,7 +55,7 @@ class FixedSharePlacement final : public Placement {
     return best;
   }
 
-  std::array<std::optional<double>, 2> share_;  // of prompts, of decode steps
+  std::array<std::optional<double>, 2> share_;  // for prompts, for decode steps
 };
 
 }  // namespace

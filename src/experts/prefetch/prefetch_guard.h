@@ -13,8 +13,8 @@ struct GuardPace {
 
 // Read-ahead saves the bytes that it had read of experts that were then needed: the disk was idle, and so
 // much less is left to wait for. It costs the bytes that were still on their way of experts that were not
-// needed: a demanded read waits behind them. Both are bytes of the same disk; LayerGuards asks it about times
-// of a link. Thread-compatible.
+// needed: a demanded read waits behind them. Both are bytes of the same disk; LayerGuards asks it about
+// times of a link. Thread-compatible.
 class PrefetchGuard {
  public:
   explicit PrefetchGuard(const GuardPace& pace = {}) : pace_(pace) {}

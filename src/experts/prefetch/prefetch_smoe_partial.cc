@@ -65,7 +65,7 @@ class SmoePartial final : public Prefetch {
   const double alpha_;
   const bool all_of_top_k_;
   TopScoreQueue queue_;
-  WorkloadForecast forecast_;            // of all that are predicted to be chosen
+  WorkloadForecast forecast_;            // for all that are predicted to be chosen
   std::vector<double> logits_, scores_;  // (T, N)
   std::vector<std::uint8_t> resident_;   // (N) of the next layer
 };

@@ -58,7 +58,7 @@ TEST(SmoePartialPrefetch, NamesTopScoresAloneAndTheHighestFirst) {
   it.most = 2;
   EXPECT_EQ(it.proposed(), (Ids{4, 2}));
   it.held.set({1, 4}, Part::kFull);
-  it.held.set({0, 2}, Part::kFull);  // of another layer
+  it.held.set({0, 2}, Part::kFull);  // an expert of another layer
   EXPECT_EQ(it.proposed(), (Ids{2, 1}));
 }
 

@@ -14,7 +14,7 @@ namespace sluice::experts {
 // What a run's read-ahead has done so far.
 struct AheadBytes {
   Bytes used = 0;     // read ahead, and needed then
-  Bytes delayed = 0;  // of experts that were not needed, on their way when that was known
+  Bytes delayed = 0;  // bytes of experts that were not needed, on their way when that was known
 };
 
 // What a step took.

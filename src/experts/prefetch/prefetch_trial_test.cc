@@ -14,7 +14,7 @@ namespace {
 // needed, and makes a step so many times as long.
 struct Steps {
   double factor = 1, in_vain = 0;
-  double noise = 0.05;  // of the time, either way
+  double noise = 0.05;  // share of the time, either way
 };
 
 struct Outcome {

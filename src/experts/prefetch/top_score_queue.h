@@ -34,7 +34,7 @@ class TopScoreQueue {
 
  private:
   ScoreClasses classes_;
-  std::vector<std::uint32_t> wanted_, begin_{0};  // of all tokens, one after the other; (T + 1)
+  std::vector<std::uint32_t> wanted_, begin_{0};  // what all tokens want, one after the other; (T + 1)
   std::vector<double> best_;                      // (N): negative where no token wants the expert
   std::vector<std::uint32_t> order_;
 };

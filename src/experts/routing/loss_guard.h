@@ -10,8 +10,8 @@
 namespace sluice::experts {
 
 // The losses of a store, in nats a token. Two kinds of change are counted in decode steps, each as a mean
-// over tokens of layers: the share of a token's weight that is computed at low precision, and the score mass
-// of unused experts of the model's own choice. Losses add; both together lose another `both` times their
+// over tokens of layers: the share of a token's weight that is computed at low precision, and the score
+// mass of unused experts of the model's own choice. Losses add; both together lose another `both` times their
 // product.
 struct LossModel {
   double high = 0;               // loss of high precision itself
@@ -33,7 +33,7 @@ struct LossContract {
 
 struct LossEstimate {
   double high = 0, precision = 0, routing = 0, both = 0;  // nats a token, as measured
-  double upper = 0;  // of their sum, errors included: compared with the limit
+  double upper = 0;  // bound of their sum, errors included: compared with the limit
   double total() const { return high + precision + routing + both; }
 };
 // What the mean changes cost; infinite beyond what was measured.

@@ -82,9 +82,9 @@ class Router {
 };
 
 // The model's own routing: top-k of the scores (score descending, id ascending), within the best groups if
-// grouped (best expert descending, group ascending). A choice over capacity is dropped; the weights are those
-// of the remaining set. Error(kInvalid) if the rules contradict each other (top_k 0, more top groups than
-// groups).
+// grouped (best expert descending, group ascending). A choice over capacity is dropped; the weights are
+// those of the remaining set. Error(kInvalid) if the rules contradict each other (top_k 0, more top groups
+// than groups).
 std::unique_ptr<Router> make_exact_router(const SelectRule& select, const CombineRule& combine);
 
 }  // namespace sluice::experts

@@ -103,7 +103,7 @@ Ids plain_set(std::span<const float> scores, std::uint32_t k, double alpha, cons
   for (std::uint32_t i = k; i < order.size() && !missing.empty(); ++i)
     if (here(order[i]) && scores[order[i]] >= (1 - alpha) * beta) {
       set.push_back(order[i]);
-      missing.pop_back();  // of the lowest score
+      missing.pop_back();  // the one of the lowest score
     }
   set.insert(set.end(), missing.begin(), missing.end());
   std::ranges::sort(set);

@@ -233,7 +233,7 @@ TEST(ExactRouter, ACancelledStepHasTakenNothing) {
   router->end_step(taken(first).second);
   for (int i = 0; i < 3; ++i) {
     const auto [choices, spans] = taken(more);
-    EXPECT_EQ(choices, 1u);  // of the capacity of two, the first step has taken one
+    EXPECT_EQ(choices, 1u);  // the first step has taken one of the capacity of two
     router->cancel_step(spans);
   }
   const auto [choices, spans] = taken(first);  // begins the forward anew, and is cancelled, too

@@ -22,7 +22,7 @@ TEST(RoutingTiles, RoutingOfTheSameShapeStaysAsItIs) {
   const RoutingShape shape{2, 8, 3};
   RoutingTiles tiles(shape, shape);
   EXPECT_EQ(tiles.text(), "");
-  const Choices choices = {{7, 0, 3}, {5}};  // of the second layer, capacity dropped two
+  const Choices choices = {{7, 0, 3}, {5}};  // capacity dropped two of the second layer
   EXPECT_EQ(ids_of(tiles.experts(0, 4, choices)), (Ids{0, 3, 7}));
   EXPECT_EQ(ids_of(tiles.experts(1, 4, choices)), (Ids{5}));
 }

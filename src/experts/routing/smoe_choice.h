@@ -53,7 +53,7 @@ class SmoeChoice {
     double score = 0;
     std::uint32_t token = 0, expert = 0;
   };
-  enum Mark : std::uint8_t { kOwn = 1, kIn = 2 };  // of a token: in the top-k; in the set
+  enum Mark : std::uint8_t { kOwn = 1, kIn = 2 };  // for a token: in the top-k; in the set
 
   std::span<const double> row(const SmoeInput& input, std::uint32_t token) const;
   std::span<const std::uint8_t> selectable_row(const SmoeInput& input, std::uint32_t token) const;

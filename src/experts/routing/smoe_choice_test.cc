@@ -338,8 +338,8 @@ TEST(SmoeChoice, WithTwoTiersWhatTheDiskHasGivesWayFirst) {
   EXPECT_GT(to_host, 1500u);
 }
 
-// Expert 3 is loaded for two tokens anyway: the first token takes it, too, unless it would give up an expert
-// of the host for one of the disk.
+// Expert 3 is loaded for two tokens anyway: the first token takes it, too, unless it would give up an
+// expert of the host for one of the disk.
 TEST(SmoeChoice, TheMergeGivesUpNothingOfTheHostForTheDisk) {
   const std::vector<double> scores = {.45, .16, .05, .15, .05, .14, .45, .05, .15,
                                       .20, .05, .10, .45, .05, .15, .20, .05, .10};

@@ -26,13 +26,13 @@ struct DeviceCosts {
   ComputeTime gate = {};     // attention, norm and gate of the next layer, by the tokens of the step
   double sync = 0;           // a copy of logits or activations down to the host
   double policy = 0;         // the host decides a layer
-  double launch = 0;         // of one launch on the device
+  double launch = 0;         // one launch on the device
   double predict = 0;        // predicting the next layer, where a policy asks for it …
   double stream_switch = 0;  // … and each change to the stream that predicts, and back
   double row = 0;            // the host's output for one token of one expert, up to the device
   bool full_duplex = true;   // the link carries both ways at once
-  // The device reads an expert that it computes and does not keep where the host has it: `transfer` is then
-  // of what stays there, and of what is copied ahead.
+  // The device reads an expert that it computes and does not keep where the host has it: `transfer` is
+  // then of what stays there, and of what is copied ahead.
   bool in_place = false;
   // Where experts are in slices, the shares of `transfer` that bring one of them. They need not add up to 1.
   double msb = 0, lsb = 0;

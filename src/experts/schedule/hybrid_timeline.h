@@ -32,7 +32,7 @@ namespace sluice::experts {
 struct HybridCosts {
   double sync = 0;       // a copy of logits or activations down to the host
   double policy = 0;     // the host decides
-  double launch = 0;     // of one launch on the device: shared and resident experts together, each loaded one
+  double launch = 0;     // one launch on the device: shared and resident experts together, each loaded one
   double predict = 0;    // the device predicts the next layer, changes of streams included; 0: it does not
   double next_gate = 0;  // attention, norm and gate of the next layer
 };
@@ -62,7 +62,7 @@ struct HybridWork {
   std::uint32_t buffers = kAnyBuffers;
   // For the next layer, most useful first; sent once it is predicted and the host knows.
   std::span<const LinkTransfer> prefetches = {};
-  std::span<const LinkTransfer> updates = {};  // of the cache; sent once the layer's outputs are combined
+  std::span<const LinkTransfer> updates = {};  // the cache's; sent once the layer's outputs are combined
   std::span<const LinkTransfer> returns = {};  // sent up as soon as the layer is decided
 };
 
@@ -138,7 +138,7 @@ class HybridTimeline {
   bool decided_ = false;  // and not yet run
   LinkLane lanes_[2];     // the second for returns alone, where the link is full duplex
   std::uint64_t withdrawn_ = 0;
-  std::vector<double> transfers_, load_arrivals_, load_ends_;  // of the layer's loads
+  std::vector<double> transfers_, load_arrivals_, load_ends_;  // for the layer's loads
 };
 
 }  // namespace sluice::experts

@@ -176,7 +176,7 @@ struct Job {
   double left;
   double released = 0;
   std::vector<std::size_t> after = {};  // jobs that must have ended
-  int rank = 0;                         // of the link: the lower goes first
+  int rank = 0;                         // on the link: the lower goes first
   bool started = false;
   double end = -1;  // -1: not yet
 };

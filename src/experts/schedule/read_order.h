@@ -16,13 +16,13 @@ namespace sluice::experts {
 struct MissingExpert {
   ExpertId id;
   Parts held = {};            // physically in memory
-  std::uint16_t tensors = 0;  // of the expert
+  std::uint16_t tensors = 0;  // how many the expert has
   std::uint32_t tokens = 0;   // that use it
 };
 
 struct ReadOrder {
   std::vector<Task> tasks;  // each tensor of each missing expert
-  Schedule schedule;        // of `tasks`
+  Schedule schedule;        // for `tasks`
 
   void clear();
 };

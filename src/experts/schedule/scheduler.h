@@ -15,7 +15,7 @@ namespace sluice::experts {
 struct Task {
   ExpertId expert;
   std::uint16_t tensor = 0;  // index within the expert, e.g. gate, up, down
-  State state = State::kM;   // of the expert: decides what has to be read and decoded
+  State state = State::kM;   // the expert's: decides what has to be read and decoded
   double run = 0;            // time to compute the expert once its view is ready (p of SPEC §1.3)
 };
 

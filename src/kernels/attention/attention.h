@@ -51,12 +51,12 @@ struct ScoreBias {
 // value, so that the weights of the values sum to less than 1. (heads); null: none.
 using Sinks = const float*;
 
-// For query t at position first_position + t: scores over the visible positions (ascending) in the dot order
-// of matmul.h, times scale, plus bias; softmax in fp32 (subtract the maximum, exp, divide at the end); values
-// summed in ascending position. q (tokens, heads, key_dim), out (tokens, heads, value_dim), both dense. Keys
-// and values of all visible positions must be in the cache. A query's result depends only on its row, its
-// position and the cache, so chunks of any size agree bit for bit, wherever the cache's blocks lie. Stretches
-// of consecutive blocks are read as one. Threads split (token, head).
+// For query t at position first_position + t: scores over the visible positions (ascending) in the dot
+// order of matmul.h, times scale, plus bias; softmax in fp32 (subtract the maximum, exp, divide at the end);
+// values summed in ascending position. q (tokens, heads, key_dim), out (tokens, heads, value_dim), both
+// dense. Keys and values of all visible positions must be in the cache. A query's result depends only on its
+// row, its position and the cache, so chunks of any size agree bit for bit, wherever the cache's blocks lie.
+// Stretches of consecutive blocks are read as one. Threads split (token, head).
 // In an I8 cache, a score is fma(scale, dot of the group's codes, score) over the groups, ascending, starting
 // with the first group's product; a value's weight is its softmax weight times its group's scale.
 // A sink is added to the sum behind all positions.

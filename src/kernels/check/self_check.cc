@@ -110,7 +110,7 @@ void add_blocks(const Context& ctx, std::span<const float> x, std::size_t rows, 
       planes[p] = blocks_of(*row.format, shape, p);
       w.planes[p] = device::host_space().address(planes[p].data());
     }
-    const std::size_t tokens = x.size() / 256;  // of the widest block
+    const std::size_t tokens = x.size() / 256;  // 256: columns of the widest block
     std::vector<float> packed(tokens * activation_floats(w));
     arrange_for(ctx, w, x.data(), tokens, shape.columns, packed.data());
     for (const std::size_t some : {std::size_t{1}, tokens}) {

@@ -20,7 +20,7 @@ struct UnitWork {
   std::vector<const codec::MatrixFormat*> experts = {};  // formats of matrices of routed experts
   bool dense_part = false;                               // it may be computed there:
   std::vector<const codec::MatrixFormat*> dense = {};    // formats of its matrices
-  std::vector<DType> caches = {};                        // of keys and values
+  std::vector<DType> caches = {};                        // types of keys and values
   Gating gating = {};
   DeviceMath math = DeviceMath::kSame;  // kFast: products with BF16 words need only be near
 };

@@ -88,7 +88,7 @@ bool UnitOperands::same(std::span<const std::byte> found) {
 }
 
 bool UnitOperands::near(std::span<const std::byte> found) {
-  constexpr double kMost = 1e-3;  // of the squares of what differs: 3 %
+  constexpr double kMost = 1e-3;  // share of the squares of what differs: 3 %
   const std::span<const std::byte> own = bytes();
   double error = 0, size = 0;
   each_kept(found, [&](std::size_t begin, std::size_t end) {

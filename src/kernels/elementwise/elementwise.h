@@ -22,8 +22,8 @@ void rms_norm(const Context& ctx, const float* x, std::size_t rows, std::size_t 
 void silu_mul(const Context& ctx, const float* gate, const float* up, std::size_t n, float* out);
 
 // gpt-oss's gate: out[i] = (u + 1) · (g / (1 + exp(−alpha·g))) with g = min(gate[i], limit) and u = up[i] cut
-// to ±limit; NaN stays. Products and sums are rounded one by one. The second form has gate and up by turns: g
-// of pairs[2i] and u of pairs[2i + 1]; `out` must lie apart from `pairs`.
+// to ±limit; NaN stays. Products and sums are rounded one by one. The second form has gate and up by turns:
+// g of pairs[2i] and u of pairs[2i + 1]; `out` must lie apart from `pairs`.
 struct ClampedGate {
   float limit = 0.0f, alpha = 0.0f;
 };

@@ -18,7 +18,7 @@ class LockstepLauncher {
   explicit LockstepLauncher(const GpuKernelOptions& options = {})
       : math_(options.math), room_(options.room / sizeof(Line)) {}
 
-  DeviceMath math() const { return math_; }  // of products
+  DeviceMath math() const { return math_; }  // for products
   // `warps` warps of the kernel K, behind all that was launched before.
   template <class K>
   void launch(const device::Access&, std::uint64_t warps, const typename K::Args& args) {

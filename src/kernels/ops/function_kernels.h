@@ -44,9 +44,9 @@ class FunctionKernels final : public UnitKernels {
 
  private:
   template <class Op>
-  void run_here(const device::Access& access, const Op& op);  // of run-inl.h
+  void run_here(const device::Access& access, const Op& op);  // as run-inl.h does
 
-  const Context context_;  // of the device
+  const Context context_;  // the device's
   const ScratchShape shape_;
   const Bytes scratch_bytes_;
   device::Block scratch_;

@@ -19,14 +19,14 @@ inline constexpr std::size_t kGatingForms = 4;
 
 struct Gating {
   GatingForm form = GatingForm::kSilu;
-  ClampedGate clamped = {};  // of the clamped forms
+  ClampedGate clamped = {};  // for the clamped forms
 };
 
 // What a form is; gating.cc has the table.
 struct GatingRow {
   GatingForm form;
   bool gate;            // an MLP has the matrix `gate`
-  std::size_t up_rows;  // of `up` for each number that `down` reads
+  std::size_t up_rows;  // rows of `up` for each number that `down` reads
   // Products of one token make it themselves (VectorProduct::gate).
   bool in_products;
   // The `n` numbers that `down` reads, of what the products have made: `up` has n · up_rows of them. Returns

@@ -1,5 +1,5 @@
-// What each operation does, where its operands have become pointers. `Place` turns addresses into them: that
-// of the host (host_ops.cc), or of a device's memory while an operation runs (stream_ops.cc).
+// What each operation does, where its operands have become pointers. `Place` turns addresses into them:
+// that of the host (host_ops.cc), or of a device's memory while an operation runs (stream_ops.cc).
 //
 //   float* floats(Floats, count)                   null for null
 //   std::byte* bytes(device::Address, Bytes)

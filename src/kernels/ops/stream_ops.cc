@@ -130,7 +130,7 @@ void StreamOps::settle() {
 void StreamOps::abandon() noexcept {
   try {
     settle();
-  } catch (const Error&) {  // of what is abandoned
+  } catch (const Error&) {  // an error of what is abandoned
   }
 }
 

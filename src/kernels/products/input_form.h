@@ -11,7 +11,7 @@
 namespace sluice::kernels {
 
 struct InputFormRow {
-  std::size_t (*floats)(std::size_t columns);  // of one token
+  std::size_t (*floats)(std::size_t columns);  // for one token
   // x (tokens, columns), row t at x + t*x_stride  →  arranged (tokens, floats(columns)).
   void (*arrange)(const Context& ctx, const float* x, std::size_t tokens, std::size_t columns,
                   std::size_t x_stride, float* arranged);

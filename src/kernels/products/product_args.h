@@ -13,9 +13,9 @@ struct ProductArgs {
   std::size_t x_stride;
   std::size_t tokens;                           // at least 1
   const std::byte* planes[codec::kMostPlanes];  // in the order of the format; null: absent
-  std::size_t row_bytes;                        // of a matrix of words
+  std::size_t row_bytes;                        // for a matrix of words
   std::size_t rows, columns;
-  codec::SliceView view;  // of slices
+  codec::SliceView view;  // for slices
   const float* bias;      // (rows), or null
   float* y;               // row t at y + t*y_stride
   std::size_t y_stride;

@@ -11,8 +11,8 @@ namespace sluice::kernels {
 
 // The largest products that will be asked for.
 struct ScratchShape {
-  std::size_t tokens = 1;   // of a product
-  std::size_t columns = 0;  // of a matrix
+  std::size_t tokens = 1;   // tokens of a product
+  std::size_t columns = 0;  // columns of a matrix
   bool packed = false;      // some matrix is packed
   bool coded = false;       // some matrix is in codes of 8 bits (not in slices)
   bool words = true;        // some matrix has words …

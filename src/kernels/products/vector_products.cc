@@ -96,7 +96,7 @@ class CodedVectors {
 
  private:
   struct Input {
-    const float** x;  // of a product, or of its gate
+    const float** x;  // the input of a product, or of its gate
     const float* arranged;
     std::size_t columns;
     const float* codes = nullptr;

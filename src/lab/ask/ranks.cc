@@ -7,7 +7,7 @@
 namespace sluice::lab {
 
 Ranks parse_ranks(const JsonObject& line) {
-  constexpr std::size_t kMostCells = 1 << 22;  // of tables with N rows of k
+  constexpr std::size_t kMostCells = 1 << 22;  // cells of tables with N rows of k
   Ranks ranks{.f = numbers(line, "f", 0, 1)};
   if (!std::ranges::is_sorted(ranks.f, std::greater())) line.fail("f", "numbers in descending order");
   const auto n = static_cast<std::int64_t>(ranks.f.size());

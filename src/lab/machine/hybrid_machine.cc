@@ -17,7 +17,7 @@ namespace sluice::lab {
 namespace {
 
 constexpr double kMostSeconds = 1e6, kMicro = 1e-6;
-constexpr double kWeights = 8650752;  // of an expert of DeepSeek-V2-Lite
+constexpr double kWeights = 8650752;  // weights of an expert of DeepSeek-V2-Lite
 constexpr double kMixtralWeights = 176160768;
 
 // What stands beside the experts is ours, of DeepSeek-V2-Lite on an RTX 3090: attention, norms and gate read
@@ -44,7 +44,7 @@ HybridMachine machine(const char* name, double bits, double weights, const char*
 // What SMoE's paper says of a machine, or follows from it (SPEC §10, G1).
 struct SmoeSetting {
   const char* name = nullptr;
-  double weights = 0;    // of an expert
+  double weights = 0;    // weights of an expert
   double link = 0;       // bytes/s
   double memory = 0;     // bytes/s of the card's memory, by its data sheet
   double shared = 0;     // shared experts, as multiples of a routed one
@@ -109,7 +109,7 @@ SmoeSetting smoe_s2() {
       .shared = 2,
       .attention = 4.0 * 2560 * 2560,
       .hidden = 2560,
-      .slot_shares = {413.0 / 1792, 714.0 / 1792},  // of 16 GB, as a table says, and of 24, as the text does
+      .slot_shares = {413.0 / 1792, 714.0 / 1792},  // with 16 GB, as a table says, and 24, as the text does
       .what = "SMoE's S2, XVERSE-MoE-A4.2B on a 4060 Ti"};
 }
 

@@ -18,7 +18,7 @@ namespace sluice::lab {
 
 struct HybridMachine {
   std::string name;
-  double expert_bits = 16;          // of a weight; 0: in slices, unknown
+  double expert_bits = 16;          // bits of a weight; 0: in slices, unknown
   Bytes expert_bytes = 0;           // that a copy moves
   std::string source = {};          // where the costs are from
   experts::ExpertCosts costs = {};  // seconds; `fetch` is unused: reads of the host are not timed

@@ -247,7 +247,7 @@ class MachineReplay {
   std::vector<Use> uses_;      // by expert of the layer
   std::vector<ExpertWork> work_;
   std::vector<SlicedModel::Stretch> stretches_;
-  std::vector<experts::SequenceSpan> spans_;  // of the running event
+  std::vector<experts::SequenceSpan> spans_;  // the running event's
 };
 
 }  // namespace

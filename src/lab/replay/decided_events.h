@@ -30,7 +30,7 @@ class DecidedEvents {
   experts::LayerDecider decider_;
   std::uint64_t recorded_differs_ = 0;
   std::optional<std::uint64_t> step_;         // that has begun
-  std::vector<experts::SequenceSpan> spans_;  // of the running event
+  std::vector<experts::SequenceSpan> spans_;  // the running event's
   std::vector<float> scores_;                 // (T, N) of the running event
 };
 

@@ -132,12 +132,12 @@ class HybridReplay {
 
   bool in_slices() const { return settings_.slices.has_value(); }
 
-  experts::Parts kept() const {  // of an expert that stays with the host
+  experts::Parts kept() const {  // for an expert that stays with the host
     if (!in_slices()) return settings_.host.keep;
     return experts::kept_slices(settings_.slices->precision.mode, settings_.host.cache->sliced);
   }
 
-  Bytes whole_experts() const {  // of all layers
+  Bytes whole_experts() const {  // bytes of all layers
     const experts::Parts whole = in_slices() ? kept() : experts::Parts(experts::Part::kFull);
     Bytes all = 0;
     for (std::uint32_t layer = 0; layer < steps_.layers; ++layer)

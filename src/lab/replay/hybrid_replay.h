@@ -28,14 +28,14 @@ namespace sluice::lab {
 struct HybridHost {
   experts::Named<experts::CachePolicy> cache = "lru";
   bool by_layer = false;                         // one for each layer; else one for all
-  std::optional<Bytes> capacity = {};            // of each cache; empty: of all experts
+  std::optional<Bytes> capacity = {};            // each cache's; empty: room for all experts
   experts::Parts keep = experts::Part::kFull;    // unused for slices, of which it keeps what their rules say
   std::optional<experts::PoolSlots> pools = {};  // for zip-pools, which needs them
 };
 
 struct HybridSettings {
   HybridHost host = {};
-  const experts::ExpertSizes* sizes = nullptr;  // of the trace; null: capacities count experts
+  const experts::ExpertSizes* sizes = nullptr;  // the trace's; null: capacities count experts
   // Experts are in slices, of which `sizes` are, and computed by these rules; empty: they are whole.
   std::optional<experts::SliceSetting> slices = {};
   experts::Parts slot_slices = experts::Part::kMsb | experts::Part::kLsb;  // that a slot has room for
@@ -46,7 +46,7 @@ struct HybridSettings {
   experts::Named<experts::PlacementPolicy> prefill_placement = {};  // empty: as `placement`
   std::uint32_t prefill_from = 1;  // tokens of a prompt from which on that holds
   experts::Named<experts::CachePolicy> device_cache = "workload-ema";
-  std::uint32_t slots = 0;                                    // of the device's cache, for each layer
+  std::uint32_t slots = 0;                                    // slots of the device's cache, for each layer
   std::uint32_t buffers = experts::kAnyBuffers;               // HybridWork::buffers
   experts::Named<experts::PrefetchPolicy> prefetch = "none";  // to the device
   std::uint32_t prefetch_size = 1;                            // experts of a layer, at most
@@ -63,7 +63,7 @@ struct HybridSettings {
 // The host's residency, as it was asked: about what the host computes, and what the device gets from it.
 struct HybridHostCounts {
   std::uint64_t accesses = 0, hits = 0;
-  experts::MissAccount slices;  // of experts in slices
+  experts::MissAccount slices;  // for experts in slices
   std::uint64_t misses() const { return accesses - hits; }
 };
 
@@ -79,7 +79,7 @@ struct OwnExperts {
 // Totals of all steps of one kind. Seconds are of the modelled clock.
 struct HybridPhase {
   std::uint64_t steps = 0, tokens = 0;
-  double seconds = 0;  // of whole steps
+  double seconds = 0;  // whole steps
   experts::DeviceCounts counts;
   OwnExperts own;
   experts::PredictionCounts predictions;  // that the prefetch has followed
@@ -94,7 +94,7 @@ struct HybridResult {
   // selection by a rule that no trace says, so a run with this router chooses otherwise. 0 for "exact".
   std::uint64_t recorded_differs = 0;
   std::uint64_t start = 0;      // experts that the device begins with; their copies are on no clock
-  std::uint64_t fallbacks = 0;  // of the placement
+  std::uint64_t fallbacks = 0;  // the placement's
   experts::TierChoice tiers;
   std::uint64_t decision_hash = 0;
 };

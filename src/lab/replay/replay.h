@@ -26,7 +26,7 @@ struct Requests {
     trace::TracePhase phase = trace::TracePhase::kPrefill;
     std::uint32_t tokens = 0;  // tokens of the step
   };
-  std::uint32_t experts = 0;          // of a layer
+  std::uint32_t experts = 0;          // experts of a layer
   experts::RequestList list;          // all layers, in the order of the trace
   std::vector<Event> events;          // parallel to the list's events
   std::vector<std::uint32_t> tokens;  // parallel to its accesses: tokens that chose the expert

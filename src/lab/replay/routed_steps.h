@@ -14,7 +14,7 @@ namespace sluice::lab {
 
 // What is recorded of the tokens of one sparse layer. Views.
 struct RecordedEvent {
-  std::span<const experts::Choice> choices;  // of each token, ascending by expert; weights as recorded
+  std::span<const experts::Choice> choices;  // each token's, ascending by expert; weights as recorded
   std::span<const std::uint32_t> begin;      // (T + 1)
   std::span<const float> logits;             // (T, N), or empty
 
@@ -27,7 +27,7 @@ struct RecordedEvent {
 
 // One sparse layer of a step.
 struct RoutedLayer {
-  std::vector<experts::Choice> choices;  // of each token, ascending by expert; weights as recorded
+  std::vector<experts::Choice> choices;  // each token's, ascending by expert; weights as recorded
   std::vector<std::uint32_t> begin;      // (T + 1)
   std::vector<float> logits;             // (T, N), or empty
   // (T, N): the logits that one predictor said of this layer while the layer before it was computed; empty in

@@ -25,7 +25,7 @@ struct SliceReplaySettings {
 
 struct SliceReplayResult {
   ReplayCounts total, decode;
-  Bytes bytes_read = 0;          // of missing slices
+  Bytes bytes_read = 0;          // bytes of missing slices
   experts::MissAccount slices;   // over all decode steps
   experts::MissAccount account;  // over the steps that the limit counts
   ReplayRouting routing = {};

@@ -248,7 +248,7 @@ void write_synth(const SynthPlan& plan, const std::string& directory, ThreadPool
   check_target(path, disk_bytes(plan));
   TemporaryDirectory temporary(path);
   const std::vector<float> quantiles = make_weight_quantiles();
-  Bytes before = 0;  // of the shards that are done
+  Bytes before = 0;  // bytes of the shards that are done
   auto on_progress = [&](Bytes of_shard) {
     if (!go_on(before + of_shard)) throw interrupted_error("nothing is left behind").in(path);
   };

@@ -19,7 +19,7 @@ namespace sluice::model {
 struct SynthOptions {
   std::uint64_t seed = 0;
   std::optional<std::uint32_t> layers = {}, experts = {};  // override the config's values
-  Bytes shard_bytes = 5'000'000'000;  // of tensor data; a larger tensor has a shard of its own
+  Bytes shard_bytes = 5'000'000'000;  // bytes of tensor data; a larger tensor has a shard of its own
   double embedding_scale = 1;         // factor on the input embeddings
   double embedding_common = 0;        // share of their variance that all tokens have in common: in [0, 1)
 };
@@ -27,7 +27,7 @@ struct SynthOptions {
 struct SynthShard {
   std::string file;                  // "model-00001-of-00003.safetensors"
   std::size_t first = 0, count = 0;  // tensors [first, first + count) of the plan
-  Bytes bytes = 0;                   // of tensor data
+  Bytes bytes = 0;                   // bytes of tensor data
 };
 
 // The files that will be written.
@@ -53,11 +53,11 @@ SynthPlan plan_synth(const std::string& config_path, const SynthOptions& options
 // called every few MiB on the caller's thread; false ends with Error(kInterrupted).
 //
 // The same plan gives the same bytes with any number of threads, and a tensor depends only on its name, its
-// shape and the seed. Weights are Gaussian; each row has standard deviation 0.02 * lognormal(0.25), and 0.2 %
-// of the weights are six times as large: exponents carry about 2.6 bits, as in trained models. Norms are near
-// 1. Experts that the config says are in MXFP4 are written so, with the same deviations. Router rows are
-// scaled so that logits of a normalised input have a standard deviation near 2.5: a few experts win clearly,
-// and rows differ, so that some experts are used more than others.
+// shape and the seed. Weights are Gaussian; each row has standard deviation 0.02 * lognormal(0.25), and
+// 0.2 % of the weights are six times as large: exponents carry about 2.6 bits, as in trained models. Norms
+// are near 1. Experts that the config says are in MXFP4 are written so, with the same deviations. Router rows
+// are scaled so that logits of a normalised input have a standard deviation near 2.5: a few experts win
+// clearly, and rows differ, so that some experts are used more than others.
 //
 // How many experts one token shares with the next depends on the composition of the residual stream. At scale
 // 1 the text before a token outweighs the token, and a deep model repeats two thirds of its experts and soon

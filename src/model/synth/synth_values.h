@@ -60,7 +60,7 @@ class SynthValues {
   SynthForm form_;
   std::uint64_t columns_;
   std::uint64_t key_;
-  double deviation_ = 0.02;  // of a row, before the lognormal factor
+  double deviation_ = 0.02;  // a row's, before the lognormal factor
   double spread_ = 0.25;     // sigma of the lognormal factor
   float mean_ = 0.0f;
   std::vector<float> common_;  // (columns) at unit deviation of a row; empty: no common part

@@ -69,7 +69,7 @@ std::vector<std::vector<double>> WeightedTokens::popularity() const {
 WeightedTokens read_weighted_tokens(trace::RoutingTrace& trace, const std::function<bool()>& stop) {
   const trace::TraceHeader& header = trace.header();
   WeightedTokens tokens(header.layers, header.experts, header.top_k);
-  std::vector<std::vector<experts::Choice>> step;  // of each token: (L, k)
+  std::vector<std::vector<experts::Choice>> step;  // each token's: (L, k)
   trace::TraceEvent event;
   const auto lacks = [&] {
     return Error(ErrorKind::kInvalid, "a token of the trace lacks experts in a layer").in(trace.path());

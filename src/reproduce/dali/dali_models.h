@@ -13,7 +13,7 @@ namespace sluice::reproduce {
 struct DaliModel {
   std::string name;
   std::uint32_t layers = 0, experts = 0, top_k = 0;
-  double weights = 0;                 // of an expert
+  double weights = 0;                 // weights of an expert
   std::uint32_t swaps = 8;            // u_size of the workload window, which has 4 steps (SPEC §3.5)
   std::uint32_t prefetch = 4;         // experts of a layer (SPEC §3.4) …
   std::uint32_t ladder_prefetch = 4;  // … and in D-F19

@@ -70,12 +70,12 @@ struct DaliCell {
   std::uint32_t batch = 0, slots = 0;
   lab::HybridResult result;
 
-  double tpot_s() const;        // of a decode step
-  double moe_s() const;         // of it, from each layer's gate to the sum of its outputs
-  double prefill_s() const;     // of the prompts
-  double demand_share() const;  // of the decode time in which the link carries what a layer waits for
-  double link_share() const;    // of the decode time in which the link is busy
-  double imbalance_s() const;   // of a decode step: |host - device|, summed over its layers
+  double tpot_s() const;        // a decode step
+  double moe_s() const;         // its part from each layer's gate to the sum of its outputs
+  double prefill_s() const;     // the prompts
+  double demand_share() const;  // share of the decode time in which the link carries what a layer waits for
+  double link_share() const;    // share of the decode time in which the link is busy
+  double imbalance_s() const;   // in a decode step: |host - device|, summed over its layers
 };
 Json to_json(const DaliCell& cell);
 

@@ -21,7 +21,7 @@ struct DaliTrainedSettings {
   };
   std::vector<Text> others = {};  // also measured
   engine::EngineOptions options;  // memory, threads, instruction set and reads
-  std::size_t tokens = 0;         // of each half and text, at most
+  std::size_t tokens = 0;         // tokens of each half and text, at most
   std::vector<std::uint32_t> batches = {1, 8, 16, 32};
   std::vector<std::uint32_t> tops = {1, 2, 4, 8};  // experts that are named
   std::function<bool()> interrupted;               // may be empty

@@ -23,7 +23,7 @@ struct CacheCell {
   codec::SliceBits bits;
   Bytes memory = 0;
 };
-std::vector<CacheCell> cache_grid();  // of SPEC §6.4: MAT84, MAT63, MAT42, each at every size
+std::vector<CacheCell> cache_grid();  // the grid of SPEC §6.4: MAT84, MAT63, MAT42, each at every size
 
 // Figures for the initial states of the cache, by experts::InitialSlices.
 struct StartCell {
@@ -59,7 +59,7 @@ struct SystemCell {
   SystemFigures free_high, free_slices;   // without a limit: the model's own routing
   std::vector<SystemFigures> high_sweep;  // under kLimits
   std::vector<SystemFigures> slices_sweep;
-  EqualLoss equal_loss;  // of `high`, where it loses as much as `slices`
+  EqualLoss equal_loss;  // the figures of `high`, where it loses as much as `slices`
 };
 inline constexpr std::array<double, 8> kLimits = {.01, .02, .05, .1, .15, .2, .3, 1};
 

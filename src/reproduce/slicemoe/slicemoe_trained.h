@@ -59,7 +59,7 @@ void set_scores(TextScores& scores, std::vector<eval::WindowScore> windows,
 
 // A row of Table 1: all experts rounded, everything computed as one prompt.
 struct QuantiserCell : TextScores {
-  std::string quantiser;  // of codec::quantiser_variants()
+  std::string quantiser;  // one of codec::quantiser_variants()
   codec::SliceBits bits;
   // For normal weights (SPEC §7.4): pure arithmetic, valid even if the run is broken.
   double sqnr_db = 0;

@@ -46,8 +46,8 @@ struct SmoeShape {
 lab::RoutedSteps smoe_steps(const SmoeSetting& setting, SmoeRoutingKind kind, const SmoeShape& shape,
                             std::uint64_t seed);
 
-// Experts of decode steps by what the model's own scores make of them, and those that were neither in a slot
-// of the device nor copied there in time: S-F15.
+// Experts of decode steps by what the model's own scores make of them, and those that were neither in a
+// slot of the device nor copied there in time: S-F15.
 struct NeededExperts {
   std::uint64_t top = 0, top_missing = 0;  // top-score for some token of the step
   std::uint64_t low = 0, low_missing = 0;  // all others
@@ -68,13 +68,13 @@ struct SmoeCell {
   lab::HybridResult result;
   NeededExperts needed;
 
-  double tpot_s() const;      // of a decode step
-  double ttft_s() const;      // of one prompt
+  double tpot_s() const;      // a decode step
+  double ttft_s() const;      // one prompt
   double hit() const;         // on the device when their layer starts to compute, of all that it uses (G2)
   double own_hit() const;     // in a slot then, of those that the exact router would use
   double moved() const;       // share of all scores that experts had which others replaced
-  double host_s() const;      // of a step: the host computes
-  double load_s() const;      // of a step: the link carries what a layer waits for …
+  double host_s() const;      // in a step: the host computes
+  double load_s() const;      // in a step: the link carries what a layer waits for …
   double prefetch_s() const;  // … and what it will need
 };
 Json to_json(const SmoeCell& cell);

@@ -20,12 +20,12 @@ struct SmoeRoutingFound {
   SmoeRoutingKind kind = SmoeRoutingKind::kFitted;
   lab::RoutingFacts facts;
   RankFigures ranks;
-  TopScoreAccuracy accuracy;  // of the assumed predictions, with the setting's alpha
+  TopScoreAccuracy accuracy;  // for the assumed predictions, with the setting's alpha
 };
 
 struct SmoeResults {
   std::vector<std::uint32_t> batches;
-  SmoeShape shape;  // of all replays but for the batch
+  SmoeShape shape;  // the shape of all replays but for the batch
   std::vector<SmoeRoutingFound> routings;
   SmoeTable places;   // all systems on the fitted routing, at every place
   SmoeTable overlap;  // both ladders with the second overlap, at kSmoeKnownPlace

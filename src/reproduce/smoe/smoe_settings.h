@@ -25,7 +25,7 @@ struct SmoePlace {
   std::string label;  // the machine's name; and its slots where the paper gives the card two sizes
   const SmoeSetting* setting = nullptr;
   const lab::HybridMachine* machine = nullptr;  // one of hybrid_machines()
-  std::uint32_t slots = 0;                      // of a layer
+  std::uint32_t slots = 0;                      // slots of a layer
 };
 // In the order of the settings; the slowest host of a band first.
 const std::vector<SmoePlace>& smoe_places();

@@ -20,7 +20,7 @@ struct SmoeTrainedSettings {
   std::string model;              // a Hugging Face directory or a packed store
   std::string text;               // a text that the model has not been trained on
   engine::EngineOptions options;  // memory, threads, instruction set and reads, for all runs
-  std::size_t windows = 8;        // of 256 tokens behind each other; 64 of each are a prompt
+  std::size_t windows = 8;        // each has 256 tokens behind each other; 64 of each are a prompt
   std::vector<double> alphas = {.1, .25, .35, .6};
   std::vector<double> caches = {.25, .5};  // shares of all experts
   std::function<bool()> interrupted;       // may be empty
@@ -30,7 +30,7 @@ struct SmoeTrainedSettings {
 struct SmoeLoss {
   double alpha = 0, cache = 0;
   double moved = 0;            // share of all scores that replaced experts had
-  double loss = 0, error = 0;  // of perplexity, as a share, and its standard error
+  double loss = 0, error = 0;  // loss of perplexity, as a share, and its standard error
   double divergence = 0;       // KL, nats
   double agreement = 0;        // share of equal likeliest tokens
 };

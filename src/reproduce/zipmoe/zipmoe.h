@@ -19,7 +19,7 @@ struct ZipmoeSettings {
   std::vector<Bytes> budgets;     // ascending; empty: budgets that hold 25 to 75 % of the experts
   bool quick = false;
   std::size_t tokens = 0;  // to generate in each run, at least 4; 0: 16 if quick, else 48
-  unsigned runs = 0;       // of each system; 0: 2 if quick, else 5
+  unsigned runs = 0;       // runs of each system; 0: 2 if quick, else 5
   std::string command;     // the command that makes this report
   std::string flags;       // its flags that commands of single rows also need, with a space before each
   std::string trace;       // routing of DeepSeek-V2-Lite; empty: none is available

@@ -19,9 +19,9 @@ class ZipmoeRuns {
   const ZipmoeSettings& settings() const { return settings_; }
   const engine::EngineOptions& options() const { return options_; }  // for one prompt and tokens()
   std::size_t tokens() const { return tokens_; }
-  unsigned repeats() const { return repeats_; }  // of each run
+  unsigned repeats() const { return repeats_; }  // repeats of each run
   const std::vector<std::size_t>& batches() const { return batches_; }
-  const std::vector<std::size_t>& lengths() const { return lengths_; }  // of outputs, ascending
+  const std::vector<std::size_t>& lengths() const { return lengths_; }  // lengths of outputs, ascending
 
   // Calls the settings' on_stage. Error(kInterrupted).
   void stage(const std::string& text) const;

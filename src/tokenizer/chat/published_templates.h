@@ -11,7 +11,7 @@
 
 namespace sluice::tokenizer::test {
 
-const Json& chat_goldens();  // of tools/oracle/make_chat_goldens.py
+const Json& chat_goldens();  // from tools/oracle/make_chat_goldens.py
 std::vector<std::string> published_template_names();
 // Empty if the template is not at hand.
 std::optional<std::string> published_template(const std::string& name);

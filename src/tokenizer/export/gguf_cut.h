@@ -12,7 +12,7 @@ namespace sluice::tokenizer {
 bool is_byte_level(const TokenizerContents& contents);
 
 struct GgufCut {
-  std::string_view name;  // of tokenizer.ggml.pre
+  std::string_view name;  // the value of tokenizer.ggml.pre
   bool nfc = false;       // the text is normalised first
 };
 

@@ -16,8 +16,8 @@ namespace {
 
 constexpr float kScoreOfPadding = -1000;  // as llama.cpp's converter has it
 
-// Whether normalising a text (NFC) makes and breaks no occurrence of `content`: no character of it comes out
-// of another one, and none joins with a mark behind it.
+// Whether normalising a text (NFC) makes and breaks no occurrence of `content`: no character of it comes
+// out of another one, and none joins with a mark behind it.
 bool outlasts_nfc(std::string_view content) {
   const auto ascii = [](char c) { return static_cast<unsigned char>(c) < 0x80; };
   const auto joins = [](char c) {
@@ -31,7 +31,7 @@ bool outlasts_nfc(std::string_view content) {
 // must not lie across those that are found before it is normalised.
 void check_order(const std::vector<AddedToken>& added, const std::string& place) {
   std::set<std::string_view> raw;
-  std::unordered_set<std::string_view> begins;  // of raw tokens
+  std::unordered_set<std::string_view> begins;  // how raw tokens begin
   for (const AddedToken& token : added) {
     if (token.normalized) continue;
     raw.insert(token.content);

@@ -12,7 +12,7 @@ namespace sluice::tokenizer {
 struct GgufTokenRows {
   std::vector<std::string> contents;
   std::vector<std::int32_t> types;  // GgufTokenType
-  std::vector<float> scores;        // of pieces; empty for BPE
+  std::vector<float> scores;        // scores of pieces; empty for BPE
 };
 
 // Rows without a token are "[PADn]", of type unused. `nfc`: the text is normalised. Error(kUnsupported),

@@ -336,7 +336,7 @@ const Unsayable kUnsayable[] = {
      }},
     {"ByteWithoutAToken", "a byte becomes the unknown token",
      [](Json& j) {
-       j["model"]["vocab"]["another"] = j["model"]["vocab"]["\xC4\x80"];  // of byte 0
+       j["model"]["vocab"]["another"] = j["model"]["vocab"]["\xC4\x80"];  // the id of byte 0
        j["model"]["vocab"].erase("\xC4\x80");
        j["model"]["unk_token"] = "a";
      }},

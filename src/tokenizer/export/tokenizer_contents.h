@@ -26,7 +26,7 @@ struct TokenizerContents {
   std::optional<TokenId> unknown;
   bool ignore_merges = false;
 
-  SentencePieceModel pieces;  // of Kind::kPieces
+  SentencePieceModel pieces;  // for Kind::kPieces
 };
 
 TokenizerContents contents_of(const Tokenizer& tokenizer);

@@ -298,7 +298,7 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
   State state_ = State::kSmall;
   std::string vocabulary_field_;
   std::string token_;   // last key of the vocabulary
-  int pair_parts_ = 0;  // of the rule, or scored token, being read
+  int pair_parts_ = 0;  // so far in the rule, or scored token, being read
   double score_ = 0.0;
   std::size_t merges_read_ = 0;
   std::size_t small_values_ = 0;

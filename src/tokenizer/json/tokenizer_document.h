@@ -16,7 +16,7 @@ namespace sluice::tokenizer {
 struct TokenizerDocument {
   Json rest;              // without model.vocab and model.merges
   Vocabulary vocabulary;  // model.vocab: an object of ids, or an array of [token, score] in the order of ids
-  std::vector<double> scores;  // of such an array, by id
+  std::vector<double> scores;  // scores of such an array, by id
   MergeList merges;            // model.merges
   bool has_vocabulary = false;
   bool has_scores = false;

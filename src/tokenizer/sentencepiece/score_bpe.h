@@ -31,7 +31,7 @@ class ScoreBpe {
   struct Candidate {
     float score;
     std::int32_t left, right;
-    std::uint32_t length;  // of the joined piece: a candidate whose symbols no longer have it is stale
+    std::uint32_t length;  // the joined piece's: a candidate whose symbols no longer have it is stale
   };
   struct Scratch {
     std::vector<Symbol> symbols;

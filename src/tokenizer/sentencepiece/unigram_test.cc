@@ -184,7 +184,7 @@ TEST(CharsMap, AnyUnitsAreSafe) {
     std::string bytes = u32(4 * 64) + u32(root << 10);
     for (std::uint32_t i = 1; i < 64; ++i) {
       const std::uint32_t noise = static_cast<std::uint32_t>(random());
-      const std::uint32_t child = (i ^ root) | (noise & 1) << 8 | (noise >> 8 & 63) << 10;  // of the root
+      const std::uint32_t child = (i ^ root) | (noise & 1) << 8 | (noise >> 8 & 63) << 10;  // the root's
       const std::uint32_t kinds[] = {noise, child, noise % 6};
       bytes += u32(kinds[random() % 3]);
     }

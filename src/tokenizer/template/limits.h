@@ -10,7 +10,7 @@ namespace sluice::tokenizer {
 
 struct TemplateLimits {
   Bytes source_bytes = kMiB;
-  std::size_t nesting = 64;         // of expressions and blocks in the source, and of values in values
+  std::size_t nesting = 64;         // expressions and blocks in the source, and values in values
   std::uint64_t steps = 1'000'000;  // expressions and statements evaluated, and elements visited
   std::size_t calls = 64;           // macros that call each other
   Bytes output_bytes = 16 * kMiB;

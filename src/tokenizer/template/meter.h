@@ -17,7 +17,7 @@ class Meter {
 
   void step();                                // one more expression, statement or element
   void work(std::size_t bytes);               // this many bytes are looked at: asks the clock now and then
-  void check_value(std::size_t bytes) const;  // of one string, list or dictionary
+  void check_value(std::size_t bytes) const;  // bytes of one string, list or dictionary
   void grow(std::size_t bytes);  // values take so much more memory; nothing is taken if it throws
   void shrink(std::size_t bytes) noexcept { memory_ -= bytes; }
   void enter_call();

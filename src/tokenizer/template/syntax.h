@@ -61,7 +61,7 @@ struct Expression {
   };
   Kind kind = Kind::kConstant;
   Place place;
-  unsigned height = 1;  // of the tree below it
+  unsigned height = 1;  // height of the tree below it
   NameId name_id = 0;
   std::string name;
   Value constant;
@@ -75,7 +75,7 @@ struct Target {
   enum class Kind { kName, kAttribute, kTuple } kind = Kind::kName;
   Place place;
   NameId name_id = 0;
-  std::string attribute;  // of a namespace
+  std::string attribute;  // a namespace's
   std::vector<Target> parts;
 };
 

@@ -62,7 +62,7 @@ class Value {
   bool is_number() const { return is_integer() || is_real() || is_boolean(); }
   bool is_string() const { return is<std::shared_ptr<const Text>>(); }
   bool is_markup() const;                                       // a string of the filters `safe` and `e`
-  bool is_list() const { return is<std::shared_ptr<List>>(); }  // of any kind of list
+  bool is_list() const { return is<std::shared_ptr<List>>(); }  // any kind of list
   bool is_dict() const { return is<std::shared_ptr<Dict>>(); }  // also a namespace
   bool is_mapping() const;                                      // a dictionary that is no namespace
   bool is_loop() const { return is<std::shared_ptr<Loop>>(); }
@@ -83,7 +83,7 @@ class Value {
   // The error of using an undefined value as if it were one: "'x' is undefined".
   std::string undefined_text() const;
   bool truth() const;
-  const void* address() const;  // of what is shared; null of values that are not
+  const void* address() const;  // where what is shared lies; null for values that are not
   unsigned depth() const;       // levels of containers that it consists of, when they were made
 
  private:
@@ -147,8 +147,8 @@ class List final : public Object {
   const Frozen frozen;
   bool group = false;  // a tuple of the filter groupby, whose elements are `grouper` and `list`
   std::vector<Value> items;
-  std::size_t next = 0;  // of an iterator, the first element that has not been read
-  std::string fault;     // of an iterator, what goes wrong behind the last element; empty: nothing
+  std::size_t next = 0;  // for an iterator, the first element that has not been read
+  std::string fault;     // for an iterator, what goes wrong behind the last element; empty: nothing
   unsigned depth = 1;
 };
 
@@ -197,7 +197,7 @@ class Callable : public Object {
 
 // Values of a render, whose memory `meter` counts. `meter` may be null.
 Value make_text(Meter* meter, MarkedText text);
-Value make_text(Meter* meter, std::string bytes);  // of the template
+Value make_text(Meter* meter, std::string bytes);  // text of the template
 Value make_list(Meter* meter, std::vector<Value> items, ListKind kind = ListKind::kList);
 
 }  // namespace sluice::tokenizer::jinja

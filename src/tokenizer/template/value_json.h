@@ -9,13 +9,13 @@
 
 namespace sluice::tokenizer::jinja {
 
-// Reads a whole text. Strings have this origin; members of objects are in the order of the text, and the last
-// of equal keys counts. Containers cannot be changed by a template. Fault naming the byte: bad syntax, text
-// that is not UTF-8, more than 64 levels, an integer beyond 64 bits.
+// Reads a whole text. Strings have this origin; members of objects are in the order of the text, and the
+// last of equal keys counts. Containers cannot be changed by a template. Fault naming the byte: bad syntax,
+// text that is not UTF-8, more than 64 levels, an integer beyond 64 bits.
 Value read_json(std::string_view text, Origin origin, Meter* meter = nullptr, Frozen frozen = Frozen::kYes);
 
 struct JsonStyle {
-  std::optional<std::string> indent;  // of each level; empty: all on one line
+  std::optional<std::string> indent;  // for each level; empty: all on one line
   std::optional<std::string> comma, colon;
   bool sort_keys = false, ascii = false;
 };

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kMaxPatternBytes = 64 * 1024;  // the longest published is below 1 KiB
 constexpr std::uint32_t kMatchLimit = 10'000'000;    // backtracking steps of one match
-constexpr std::uint32_t kHeapLimitKib = 64 * 1024;   // of one match in the interpreter
+constexpr std::uint32_t kHeapLimitKib = 64 * 1024;   // for one match in the interpreter
 constexpr std::size_t kJitStackBytes = 8 << 20;      // used only when 32 KiB were not enough
 // Bytes of starting points to try before reading the clock.
 constexpr std::size_t kStartsPerCall = 4096;

@@ -28,7 +28,7 @@ class ChatPrompt {
   // `messages`: [{role, content, …}]. Error(kInvalid) for what the template refuses.
   RenderedChat render(const Json& messages, Think think) const;
 
-  const std::string& place() const { return template_.place(false); }  // of the template
+  const std::string& place() const { return template_.place(false); }  // the template's
   const tokenizer::AnswerFormat& format() const { return format_; }
   bool marks_are_special() const { return marks_are_special_; }  // some of the format: texts must show them
   // What the template writes behind an answer: a token, or text where it is none of the tokenizer's.

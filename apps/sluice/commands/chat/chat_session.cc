@@ -32,7 +32,7 @@
 namespace sluice::app {
 namespace {
 
-constexpr Bytes kMostEdited = Bytes{1} << 20;  // of a message from an editor
+constexpr Bytes kMostEdited = Bytes{1} << 20;  // size of a message from an editor
 constexpr auto kSoon = std::chrono::seconds(2);
 
 std::uint64_t random_seed() {

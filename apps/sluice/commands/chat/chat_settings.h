@@ -19,8 +19,8 @@ Think think_named(const std::string& where, const std::string& name);  // Error(
 
 struct ChatSettings {
   engine::SamplerConfig sampler;      // its seed is not used
-  std::optional<std::uint64_t> seed;  // of every answer; empty: each draws another
-  std::size_t most_tokens = 0;        // of an answer; 0: as many as the context has room for
+  std::optional<std::uint64_t> seed;  // for every answer; empty: each draws another
+  std::size_t most_tokens = 0;        // for an answer; 0: as many as the context has room for
   std::vector<std::string> stop;      // texts that end an answer
   Think think = Think::kAuto;
   bool statistics = true;  // the line under an answer

@@ -212,9 +212,9 @@ class EditedLines final : public LineReader {
   std::string history_file_, prompt_;
   EditLine* editor_ = nullptr;
   History* history_ = nullptr;
-  std::vector<std::pair<std::string, std::string>> pastes_;  // of this line: the mark, and what it stands for
+  std::vector<std::pair<std::string, std::string>> pastes_;  // this line's: the mark, and what it stands for
   bool stopped_ = false;
-  unsigned short columns_ = 0;  // of the terminal, when it was last looked at; 0: not yet
+  unsigned short columns_ = 0;  // the terminal's, when it was last looked at; 0: not yet
 };
 
 }  // namespace

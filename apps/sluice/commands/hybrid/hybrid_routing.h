@@ -16,8 +16,8 @@ namespace sluice::app {
 // The recorded routing with what each row's prefetch needs, read and batched as rows ask for it.
 class RoutingOfRows {
  public:
-  // Reads what prefetches must know of other text. `request` must outlive this. Error(kInvalid) for routing
-  // of another model, and errors of its file.
+  // Reads what prefetches must know of other text. `request` must outlive this. Error(kInvalid) for
+  // routing of another model, and errors of its file.
   RoutingOfRows(const HybridRequest& request, const trace::TraceHeader& header,
                 const std::vector<HybridRow>& rows);
 

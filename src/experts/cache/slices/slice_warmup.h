@@ -18,8 +18,8 @@ class SliceWarmup {
  public:
   explicit SliceWarmup(const WarmupRules& rules);  // REQUIRES: valid rules
 
-  // Starts a prompt with these slices resident, for experts that no token has chosen. REQUIRES: each expert
-  // of `lsb` is in `msb`.
+  // Starts a prompt with these slices resident, for experts that no token has chosen. REQUIRES: each
+  // expert of `lsb` is in `msb`.
   void begin(std::span<const ExpertId> msb, std::span<const ExpertId> lsb, const ExpertSizes& sizes);
 
   // The prompt goes on after other events, which have left these slices resident. Keeps the counts. REQUIRES:

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::array<float, ReuseForecast::kHalfLives> kHalfLife = {4, 16, 64, 256};  // events
 constexpr float kLeast = .003f;    // keeps log odds finite; rarer experts are alike
-constexpr float kRate = .05f;      // of learning
+constexpr float kRate = .05f;      // how fast it learns
 constexpr float kPrior = 8;        // uses that an expert's followers are assumed to have had already
 constexpr float kPriorTime = .5f;  // events that averages are assumed to have had already
 constexpr float kAgeScale = .3f;   // brings the logarithm of an age to the size of the other features

@@ -11,7 +11,7 @@
 namespace sluice::experts {
 
 struct WindowRules {
-  std::uint32_t steps = 4;  // of a window; at least 1
+  std::uint32_t steps = 4;  // steps of a window; at least 1
   std::uint32_t swaps = 8;  // at most so many at its end
   // Swaps that gain nothing are made, too, as the paper prints it: costs transfers, and evicts useful
   // experts.
@@ -41,7 +41,7 @@ class WorkloadWindow {
 
  private:
   WindowRules rules_;
-  std::uint32_t steps_ = 0;     // of the running window
+  std::uint32_t steps_ = 0;     // steps of the running window
   std::vector<double> tokens_;  // (N): of the running window
   WorkloadSwaps swaps_;
 };

@@ -238,7 +238,7 @@ class Bed final : public CudaBed, private device::Gate {
   mutable BedMemory memory_;
   std::unique_ptr<UnitKernels> kernels_;
   std::optional<CudaLauncher> launcher_;
-  const Bytes kept_;  // of the kernels' own
+  const Bytes kept_;  // the kernels' own
   cudaStream_t stream_ = nullptr;
   std::uint32_t* fault_ = nullptr;
   mutable std::map<std::uint64_t, Copy> copies_;  // by the address here

@@ -11,7 +11,7 @@ namespace sluice::kernels::gpu {
 
 namespace {
 
-constexpr int kFirstWithUnits = 8;  // of BF16: Ampere
+constexpr int kFirstWithUnits = 8;  // units for BF16: Ampere
 
 }  // namespace
 

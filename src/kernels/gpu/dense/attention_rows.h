@@ -19,9 +19,9 @@ struct PositionRange {
 struct AttentionRows {
   std::uint32_t heads, group;             // query heads: all, of a kv head
   std::uint32_t first_kv_head, kv_heads;  // these take part
-  std::uint32_t first_query, queries;     // of each kv head
+  std::uint32_t first_query, queries;     // queries of each kv head
   std::uint32_t first_position, visible, window;
-  std::uint32_t first_block, blocks;  // of positions that any of them sees
+  std::uint32_t first_block, blocks;  // blocks of positions that any of them sees
   float* scores;
 
   static constexpr std::uint32_t kBlock = kCacheBlock;

@@ -22,7 +22,7 @@ struct CombinedToken {
 class CombinedSums {
  public:
   explicit CombinedSums(std::span<const op::WeightedRow> sums);
-  std::span<const WeightedSource> sources() const { return sources_; }  // of a token in their order
+  std::span<const WeightedSource> sources() const { return sources_; }  // each token's in their order
   std::span<const CombinedToken> tokens() const { return tokens_; }     // and one behind the last
   std::size_t count() const { return tokens_.size() - 1; }
 

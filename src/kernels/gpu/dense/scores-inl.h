@@ -82,7 +82,7 @@ struct ScoresKernel {
     std::uint64_t first_row;
     const std::byte* keys;
     Word at[kTurns];  // rows, counted from the first of the block
-    Word column;      // of the first of eight, counted from 32 columns
+    Word column;      // the first of eight, counted from 32 columns
     const float* q[kQueries];
     Float scores[kTurns][kQueries];
 

@@ -23,7 +23,7 @@ struct StoreCacheArgs {
   std::uint64_t row_bytes;
   const std::uint32_t* blocks;
   std::uint64_t first_position;
-  std::uint32_t columns;  // of a row; for codes: of a head
+  std::uint32_t columns;  // columns of a row; for codes: of a head
   std::uint32_t heads;
   float* scales;
   std::uint64_t scale_stride;

@@ -113,7 +113,7 @@ struct ValuesKernel {
     PositionRange seen;
     typename Warp::Mask columns;
     const std::byte* values;  // the warp's first column of row 0
-    const float* scales;      // of row 0
+    const float* scales;      // scales of row 0
 
     SLUICE_GPU bool whole(std::uint32_t block) const {
       return seen.begin <= block * kBlock && seen.end >= (block + 1) * kBlock;

@@ -135,7 +135,7 @@ class Q4KRow : public BlockRow<Warp, L, 256, 144> {
   static constexpr int kWords = L == 1 ? 8 : 3;
   struct Raw {
     typename Warp::template Words<4> head;
-    typename Warp::template Words<(2 * L + 3) / 4> codes[4];  // of two halves each
+    typename Warp::template Words<(2 * L + 3) / 4> codes[4];  // for two halves each
   };
 
   SLUICE_GPU Q4KRow(const Warp&, const ProductItem& item, const ProductSide& side, std::uint64_t first,

@@ -1,6 +1,6 @@
-// Products with BF16 words by a GPU's units for matrices: activations are rounded to BF16, and the products
-// of 16 columns are summed in an order of the unit's own. Bits are not those of matmul.h; but each output is
-// made by the same steps, however a launch is cut up and whatever else is multiplied in it.
+// Products with BF16 words by a GPU's units for matrices: activations are rounded to BF16, and the
+// products of 16 columns are summed in an order of the unit's own. Bits are not those of matmul.h; but each
+// output is made by the same steps, however a launch is cut up and whatever else is multiplied in it.
 #pragma once
 
 #include "kernels/gpu/products/product-inl.h"

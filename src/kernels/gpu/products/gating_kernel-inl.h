@@ -13,7 +13,7 @@ struct GatingKernel {
   struct Args {
     ProductItem item;
     const float *a, *b;
-    std::uint32_t parts;  // of a token: 256 numbers each
+    std::uint32_t parts;  // parts of a token: 256 numbers each
   };
   static constexpr std::uint32_t kPart = 256;
 

@@ -218,7 +218,7 @@ class ProductLaunches {
 
   // What decides how a launch is cut up.
   struct Load {
-    std::uint64_t rows = 0;  // of all matrices
+    std::uint64_t rows = 0;  // rows of all matrices
     std::uint32_t tokens = 0;
     bool paired = false;
     explicit Load(const ProductItems& items) {

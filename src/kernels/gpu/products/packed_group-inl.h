@@ -1,9 +1,9 @@
 // Reads a group of a packed matrix, eight rows, block after block (docs/store-format.md, section 4.1).
 //
-// A lane has the places of a quarter of a row: lane 4r + j those of columns 8j … 8j+7 and 32+8j … 32+8j+7
-// of row r, which are four lanes of the sum of each half. So places follow each other from lane to lane, as
-// codes of tier 2 do in their list. Lists are decoded ahead, some hundred codes at a time, into rings in
-// memory that the warp shares. Nothing outside the chunk is read, whatever it says.
+// A lane has the places of a quarter of a row: lane 4r + j those of columns 8j … 8j+7 and 32+8j …
+// 32+8j+7 of row r, which are four lanes of the sum of each half. So places follow each other from lane to
+// lane, as codes of tier 2 do in their list. Lists are decoded ahead, some hundred codes at a time, into
+// rings in memory that the warp shares. Nothing outside the chunk is read, whatever it says.
 #pragma once
 
 #include <cstddef>
@@ -68,7 +68,7 @@ class PackedGroupReader {
   }
 
  private:
-  static constexpr std::uint32_t kPlaces = 512;  // of a block
+  static constexpr std::uint32_t kPlaces = 512;  // places of a block
 
   SLUICE_GPU std::uint32_t u32(const std::byte* p) const {
     std::uint32_t value = 0;
@@ -187,7 +187,7 @@ class PackedGroupReader {
   // Codes of a list in columns, as many bytes for each lane in two halves: byte 32h + lane of m.
   struct Column {
     std::uint32_t n, m;
-    Word bits[2];  // of this lane's bytes
+    Word bits[2];  // this lane's bytes
   };
   // Code s·m + 32h + lane of a list; which of them there are.
   SLUICE_GPU Word index_of(const Column& column, std::uint32_t s, std::uint32_t h) const {

@@ -27,7 +27,7 @@ struct PackedChunk;  // packed_chunks.h
 struct ProductSide {
   const std::byte* planes[2];
   const float* bias;          // null: none
-  std::uint32_t first_chunk;  // of packed planes: in the launch's table
+  std::uint32_t first_chunk;  // for packed planes: in the launch's table
 };
 
 struct ProductItem {
@@ -38,10 +38,10 @@ struct ProductItem {
   std::uint64_t y_stride;
   std::uint32_t rows, columns, tokens;  // rows: of the output
   std::uint32_t row_step;
-  std::uint32_t first_warp;  // of this product, in the launch
+  std::uint32_t first_warp;  // this product's, in the launch
   ProductForm form;
-  float limit, alpha;  // of kClamped
-  DType type;          // of words that lie anywhere
+  float limit, alpha;  // for kClamped
+  DType type;          // for words that lie anywhere
   bool aligned;        // to 16 bytes: everything that a kernel reads
 };
 
@@ -50,7 +50,7 @@ inline constexpr std::uint32_t kProductItems = 28;
 struct ProductItems {
   std::uint32_t count;
   std::uint32_t* fault;
-  const PackedChunk* chunks;  // of packed matrices: their tables, one after the other
+  const PackedChunk* chunks;  // for packed matrices: their tables, one after the other
   ProductItem items[kProductItems];
 };
 static_assert(sizeof(ProductItems) <= 3840);

@@ -18,7 +18,7 @@ struct RecoverItem {
   std::byte* words;
   std::uint32_t first_chunk;  // in the launch's table
   std::uint32_t rows, columns;
-  std::uint32_t first_warp;  // of this matrix, in the launch
+  std::uint32_t first_warp;  // this matrix's, in the launch
 
   SLUICE_GPU_HOST constexpr std::uint32_t groups() const { return ceil_div(rows, 8); }
 };

@@ -29,7 +29,7 @@ inline const std::vector<Blocks>& all_blocks() {
   return kAll;
 }
 
-enum class BlockScales { kAlike, kAny };  // of about the same size, or any that the format allows
+enum class BlockScales { kAlike, kAny };  // all of about the same size, or any that the format allows
 
 // Fills a plane of whole blocks.
 inline void fill_blocks(const Blocks& blocks, std::size_t plane, BlockScales scales, std::mt19937_64& random,

@@ -15,7 +15,7 @@ namespace {
 template <class Format>
 struct BlockRow {
   static constexpr unsigned kHalves = Format::kColumns / 32;
-  const std::byte *blocks, *others;  // of both planes
+  const std::byte *blocks, *others;  // in both planes
   BlockRow(const ProductArgs& a, std::size_t row, std::size_t column)
       : blocks(a.planes[0] + (row * a.columns + column) / Format::kColumns * Format::kBytes),
         others(nullptr) {

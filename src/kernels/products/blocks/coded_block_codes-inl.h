@@ -1,5 +1,5 @@
-// What the blocks of each format hold for products with activations in codes (coded_blocks.h), over the lanes
-// of an instruction set: eight groups of 32 columns at a time, a strip.
+// What the blocks of each format hold for products with activations in codes (coded_blocks.h), over the
+// lanes of an instruction set: eight groups of 32 columns at a time, a strip.
 //
 // A format has kColumns and kBytes of a block, kOtherBytes of it in the second plane, codes(p, h), which are
 // those of group h of the strip that begins at p, and

@@ -76,9 +76,9 @@ template <class Format, bool kWhole>
 // The strips of a row.
 template <class Format>
 struct CodedRow {
-  static constexpr std::size_t kBlocks = kStripColumns / Format::kColumns;  // of a strip
+  static constexpr std::size_t kBlocks = kStripColumns / Format::kColumns;  // blocks of a strip
   static constexpr std::size_t kStripBytes = kBlocks * Format::kBytes;
-  const std::byte *blocks, *others = nullptr;  // of both planes
+  const std::byte *blocks, *others = nullptr;  // in both planes
   CodedRow(const ProductArgs& a, std::size_t row)
       : blocks(a.planes[0] + row * (a.columns / Format::kColumns * Format::kBytes)) {
     if constexpr (Format::kOtherBytes != 0)
@@ -140,7 +140,7 @@ inline constexpr std::size_t kFewCodedTokens = 3;  // for no more, rows are take
 struct alignas(64) CodedTile {
   std::int32_t codes[kGroups][kQuads][kLanes];                                // four codes
   std::int32_t sizes[kGroups][kQuads][kLanes];                                // |codes| of signed ones
-  std::int32_t scale_pairs[kGroups][kLanes], minimum_pairs[kGroups][kLanes];  // of both halves
+  std::int32_t scale_pairs[kGroups][kLanes], minimum_pairs[kGroups][kLanes];  // for both halves
   float scales[kGroups][kLanes], minima[kGroups][kLanes];
   float totals[kCodedTokens][kGroups][kLanes];
 };

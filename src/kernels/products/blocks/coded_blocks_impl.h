@@ -9,7 +9,7 @@
 
 namespace sluice::kernels {
 
-inline constexpr std::size_t kGroupColumns = 32;  // of activations that share a scale
+inline constexpr std::size_t kGroupColumns = 32;  // activations that share a scale
 inline constexpr std::size_t kStripGroups = 8;    // totals of an output
 inline constexpr std::size_t kStripColumns = kGroupColumns * kStripGroups;
 

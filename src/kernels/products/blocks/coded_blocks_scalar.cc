@@ -16,7 +16,7 @@ using namespace codec::blocks;
 // The weights of 32 columns of a row.
 struct WeightGroup {
   int codes[kGroupColumns] = {};
-  int scales[2] = {1, 1}, minima[2] = {0, 0};  // of both halves
+  int scales[2] = {1, 1}, minima[2] = {0, 0};  // for both halves
   float scale = 0, minimum = 0;                // a and b
 };
 

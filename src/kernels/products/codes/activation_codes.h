@@ -15,12 +15,12 @@
 //   row      total = fma(weight scale, activation scale · sum, total), groups ascending, from +0
 //   y        f·total (f as in sliced_matmul.h, 1 of dense matrices), plus the bias
 // Every instruction set, number of tokens and number of threads follows this order, so the same inputs give
-// the same bits everywhere; only the payload of a NaN may differ. A NaN or an infinity among the activations
-// of a token makes all its outputs NaN.
+// the same bits everywhere; only the payload of a NaN may differ. A NaN or an infinity among the
+// activations of a token makes all its outputs NaN.
 //
-// ERROR. A code is within 0.5001 of x / scale. So an activation is off by at most 0.5001/127 of the largest
-// of its group. Besides the effect of that, y is off by at most (groups + 3)·2^-24 of Σ |scale|·|activation
-// scale · sum| and |bias|.
+// ERROR. A code is within 0.5001 of x / scale. So an activation is off by at most 0.5001/127 of the
+// largest of its group. Besides the effect of that, y is off by at most (groups + 3)·2^-24 of Σ
+// |scale|·|activation scale · sum| and |bias|.
 #pragma once
 
 #include <cstddef>

@@ -150,7 +150,7 @@ struct CodedTile {
   std::size_t groups;  // in the block
   const std::byte* x;  // codes of the first token and group
   const float *x_scales, *x_minus_sums;
-  std::size_t x_stride;  // of all three arrays, in floats
+  std::size_t x_stride;  // for all three arrays, in floats
   std::size_t tokens;
   float* totals;  // (tokens, 16)
 };

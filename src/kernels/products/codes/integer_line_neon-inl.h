@@ -1,8 +1,8 @@
 // Sums of products of codes on NEON. See integer-inl.h.
 //
-// SMULL takes signed numbers of 8 bits, so wider codes are multiplied in two planes of 4 bits. Two products
-// of the largest codes and activations stay below 2^15 (2·127·127 = 32258), so that pairs are added in 16
-// bits.
+// SMULL takes signed numbers of 8 bits, so wider codes are multiplied in two planes of 4 bits. Two
+// products of the largest codes and activations stay below 2^15 (2·127·127 = 32258), so that pairs are added
+// in 16 bits.
 #pragma once
 
 #include "kernels/lanes/code_line_neon-inl.h"

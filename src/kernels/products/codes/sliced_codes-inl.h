@@ -1,5 +1,5 @@
-// The codes of family `sliced` as stored (docs/store-format.md, section 4.2), over the Vec and the CodeLine
-// of an instruction set: the common first step of all products with them. Besides the Vec, a
+// The codes of family `sliced` as stored (docs/store-format.md, section 4.2), over the Vec and the
+// CodeLine of an instruction set: the common first step of all products with them. Besides the Vec, a
 // code_line_ISA-inl.h offers CodeLine (a line of codes: 16 lanes of 32 bits) with load_line store_line
 // widen_bytes keep_bits either differ differ_bits shift_right shift_left in_registers to_floats, and
 // kSlicedVecs, the number of accumulator Vecs that fit in registers.

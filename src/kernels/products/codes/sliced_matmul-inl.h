@@ -137,9 +137,9 @@ inline constexpr std::size_t kTokensAtOnce = 96;
 struct SlicedTile {
   const UnpackedBlock* block;
   std::size_t groups;  // in the block
-  const float* x;      // of the first token and group
+  const float* x;      // activations of the first token and group
   const float* minus_sums;
-  std::size_t x_stride;  // of both arrays
+  std::size_t x_stride;  // for both arrays
   float* totals;         // (T, 16)
 };
 

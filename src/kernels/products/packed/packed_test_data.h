@@ -11,7 +11,7 @@ namespace sluice::kernels {
 // A matrix as words, and as planes in chunks of some groups each.
 struct Packed {
   std::vector<std::byte> words, sign_mantissas, exponents;
-  std::vector<codec::PlaneChunk> chunks;  // of `exponents`
+  std::vector<codec::PlaneChunk> chunks;  // chunks of `exponents`
   codec::TileShape shape;
   codec::MatrixRef weight() const {
     const device::HostSpace& space = device::host_space();

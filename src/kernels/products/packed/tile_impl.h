@@ -7,8 +7,8 @@
 // stated otherwise. CPUs have two ways of adding the products of a step, so there are two orders; every
 // number of tokens and of threads, and both views, follow the one in use.
 //
-// kTiles: the 16 products of even columns are added to +0 by fused multiply-add, ascending, and so are those
-// of odd columns; the sum of the two is added to the sum of the earlier steps. TDPBF16PS works this way
+// kTiles: the 16 products of even columns are added to +0 by fused multiply-add, ascending, and so are
+// those of odd columns; the sum of the two is added to the sum of the earlier steps. TDPBF16PS works this way
 // (Intel SDM).
 //
 // kPairs: lane l of 16 adds the product of column 2l + 1 of the step, then that of column 2l, to its sum of
@@ -75,7 +75,7 @@ struct TileKernels {
   // With at least this many tokens, rows are prefetched while the rows before them are multiplied.
   std::size_t ahead_tokens;
   std::size_t ahead_rows;   // this many at once, or a multiple
-  std::size_t block_bytes;  // of tiles that stay in a cache while all weights pass by
+  std::size_t block_bytes;  // bytes of tiles that stay in a cache while all weights pass by
   // Rounds one token to BF16, padded.
   void (*round)(const float* x, std::size_t cols, std::byte* row);
   // Turns rows of rounded activations, row_bytes apart, of the tokens of a tile into `steps` steps of at most

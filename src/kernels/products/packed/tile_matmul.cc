@@ -21,7 +21,7 @@ using codec::kTileRows;
 constexpr std::size_t kPanelRows = 2 * kTileWeights;
 constexpr std::size_t kMostTileTokens = 16;
 
-std::size_t row_bytes_of(std::size_t cols) { return (cols + 63) / 64 * 128; }  // of BF16, padded
+std::size_t row_bytes_of(std::size_t cols) { return (cols + 63) / 64 * 128; }  // in BF16, padded
 std::size_t steps_of(std::size_t cols) { return row_bytes_of(cols) / 64; }
 
 // The activations of a block of tokens as tiles, in memory of the calling thread until its next call.

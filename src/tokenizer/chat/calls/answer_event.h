@@ -15,7 +15,7 @@ struct AnswerEvent {
     kCallEnd         // always comes once a call has begun, and before another begins
   };
   Kind kind = Kind::kContent;
-  std::size_t call = 0;  // of the three of calls: 0, 1, … in the answer
+  std::size_t call = 0;  // for the three of calls: 0, 1, … in the answer
   std::string id, name;
   std::string text;  // never empty where there is one
   bool operator==(const AnswerEvent&) const = default;

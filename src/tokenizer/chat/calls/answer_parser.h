@@ -32,7 +32,7 @@ struct AnswerStart {
   bool any_calls = false;         // calls are parsed without tools, too
   bool marks_first = false;       // behind the first content nothing is a mark
   std::size_t past_calls = 0;     // in the messages of the conversation
-  std::uint64_t seed = 0;         // of the ids of calls
+  std::uint64_t seed = 0;         // for the ids of calls
 };
 
 // One answer. All events joined depend on the whole text alone, not on how it was cut. Nothing is lost: what

@@ -24,11 +24,11 @@ class AnswerSink {
   // are where a mark has stood.
   void enter(bool reasoning);
   bool reasons() const { return reasoning_; }
-  void text(std::string_view tagged);  // of the part that was entered last
+  void text(std::string_view tagged);  // text of the part that was entered last
 
   void begin_call(std::string name, std::string_view written_id = {});
   bool call_is_open() const { return call_open_; }
-  void arguments(std::string_view json);  // of a value as the model wrote it; a string gives its content
+  void arguments(std::string_view json);  // JSON of a value as the model wrote it; a string gives its content
   bool has_arguments() const { return has_arguments_; }
   void end_call();
 

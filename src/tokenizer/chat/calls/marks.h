@@ -31,7 +31,7 @@ class MarkTokens {
 
  private:
   const Tokenizer* tokenizer_;
-  std::map<TokenId, std::string> specials_;  // of marks
+  std::map<TokenId, std::string> specials_;  // special tokens of marks
 };
 
 // A mark in a text, the first one. Without one: where a mark may begin, or the text's end.

@@ -9,7 +9,7 @@
 namespace sluice::tokenizer {
 namespace {
 
-constexpr int kMostLevels = 8;  // of schemas within anyOf
+constexpr int kMostLevels = 8;  // levels of schemas within anyOf
 
 void add_type(const Json& type, std::set<std::string>& types) {
   if (type.is_string()) types.insert(type.get<std::string>());
