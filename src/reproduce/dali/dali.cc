@@ -11,9 +11,8 @@
 #include "base/stopwatch.h"
 #include "experts/placement/placement.h"
 #include "experts/registry.h"
-#include "reproduce/dali/dali_pictures.h"
+#include "reproduce/dali/dali_report.h"
 #include "reproduce/dali/dali_results.h"
-#include "reproduce/dali/dali_rows.h"
 
 namespace sluice::reproduce {
 namespace {

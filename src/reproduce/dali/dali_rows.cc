@@ -1,4 +1,4 @@
-#include "reproduce/dali/dali_rows.h"
+#include "reproduce/dali/dali_report.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,6 @@
 
 #include "lab/machine/weight_bytes.h"
 #include "reproduce/dali/dali.h"
-#include "reproduce/dali/dali_sections.h"
 #include "reproduce/percent.h"
 
 namespace sluice::reproduce {

@@ -1,4 +1,4 @@
-#include "reproduce/dali/dali_sections.h"
+#include "reproduce/dali/dali_report.h"
 
 #include <fmt/format.h>
 

@@ -8,9 +8,8 @@
 #include "base/machine/cpu.h"
 #include "base/stop_request.h"
 #include "lab/replay/batches.h"
-#include "reproduce/smoe/smoe_pictures.h"
+#include "reproduce/smoe/smoe_report.h"
 #include "reproduce/smoe/smoe_results.h"
-#include "reproduce/smoe/smoe_rows.h"
 
 namespace sluice::reproduce {
 namespace {

@@ -1,4 +1,4 @@
-#include "reproduce/smoe/smoe_pictures.h"
+#include "reproduce/smoe/smoe_report.h"
 
 #include <fmt/format.h>
 

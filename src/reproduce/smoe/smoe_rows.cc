@@ -1,4 +1,4 @@
-#include "reproduce/smoe/smoe_rows.h"
+#include "reproduce/smoe/smoe_report.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,6 @@
 
 #include "reproduce/percent.h"
 #include "reproduce/smoe/smoe.h"
-#include "reproduce/smoe/smoe_sections.h"
 
 namespace sluice::reproduce {
 namespace {
