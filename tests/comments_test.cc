@@ -68,6 +68,7 @@ std::vector<Comment> comments_of(std::string_view source) {
 std::string fault(const Comment& comment, const Comment* next) {
   static const std::regex of(R"((^|[.] )Of\b)"), dashes("-{4,}");
   if (std::regex_search(comment.text, of)) return "a sentence begins with \"Of\"";
+  if (!comment.code.empty() && comment.text.starts_with("of ")) return "a comment begins with \"of\"";
   if (std::regex_match(comment.text, dashes)) return "a banner is cut in two";
   const bool names_its_scope = comment.text.starts_with("namespace") || comment.text.starts_with("NOLINT");
   if ((comment.code == "}" || comment.code == "};") && !names_its_scope)
@@ -128,7 +129,8 @@ TEST(CommentsRule, FindsEachFault) {
       all += fault(found[i], i + 1 < found.size() ? &found[i + 1] : nullptr);
     return all;
   };
-  EXPECT_EQ(fault_of("// The rest. Offered as it is.\nint a;  // of the rest\n"), "");
+  EXPECT_EQ(fault_of("// The rest. Offered as it is, or\n// of course as it was.\nint a;  // offered\n"), "");
+  EXPECT_NE(fault_of("int a;  // of the rest\n"), "");
   EXPECT_NE(fault_of("// Of the rest.\n"), "");
   EXPECT_NE(fault_of("// The rest. Of these none.\n"), "");
   EXPECT_EQ(fault_of("// ---- Banner\n"), "");

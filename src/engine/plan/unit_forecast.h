@@ -35,8 +35,8 @@ struct UnitForecast {
 UnitForecast forecast_units(const experts::ExpertCosts& costs, const UnitShape& shape, std::uint32_t tokens,
                             Resident resident = Resident::kShare);
 
-// Whether the device helps in no step of 1, 2, 4 … `most_tokens` tokens, whatever stays there: either the host
-// alone is as fast, or it has computed the layer before the link has replaced one of the experts there.
+// Whether the device helps in no step of 1, 2, 4 … `most_tokens` tokens, whatever stays there: either the
+// host alone is as fast, or it has computed the layer before the link has replaced one of the experts there.
 bool device_helps_nowhere(const experts::ExpertCosts& costs, const UnitShape& shape,
                           std::uint32_t most_tokens);
 

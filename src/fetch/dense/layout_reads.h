@@ -21,8 +21,8 @@ struct DrainAtEnd {
 inline constexpr Bytes kMostPages = 512 * kKiB;
 
 void start_read(const PieceLayout& layout, WeightFiles& files, std::byte* buffer);
-// Waits until all of the layout is in `buffer`, where start_read() reads it to; nothing else may be in flight.
-// Error(kIo), (kCorrupt).
+// Waits until all of the layout is in `buffer`, where start_read() reads it to; nothing else may be in
+// flight. Error(kIo), (kCorrupt).
 void finish_read(const PieceLayout& layout, WeightFiles& files, std::byte* buffer);
 
 // Reads layouts 0 … count − 1, each into one half of `halves` while handle() works on the one before it in
