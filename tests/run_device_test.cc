@@ -649,6 +649,7 @@ TEST_F(RunDevice, RefusesWhatCannotBe) {
       {"--device emulated --device-keep words", "auto, full or packed"},
       {"--device emulated --prefetch none --prefetch-size 2", "nothing is prefetched"},
       {"--device emulated --prefetch dali-residual", "calibrate MODEL --residual"},
+      {"--device emulated --allow-timing-dependent-bits", "no effect here; expected --device-math fast"},
   };
   for (const auto& [flags, says] : refused) {
     const Outcome outcome = run(request + flags);

@@ -21,7 +21,6 @@
 #include "engine/generate/generate.h"
 #include "engine/plan/memory_plan.h"
 #include "engine/plan/pool_plan.h"
-#include "engine/plan/settled_device.h"
 #include "engine/read_forecast.h"
 #include "engine/run_report.h"
 #include "experts/registry.h"
@@ -169,8 +168,7 @@ void add_cache(const engine::Engine& engine, Table& table) {
 // `run` has pools for packed stores by default; a plan also shows what they would do for a directory.
 // Whatever the user chose is planned as it would run.
 void choose_pools(const EngineFlags& flags, bool sliced, engine::EngineOptions& settings) {
-  engine::settle_device(settings);  // beside a device no caches have pools unless somebody says so
-  if (settings.has_device()) return;
+  if (settings.has_device()) return;  // beside one the plan is that of a run
   const bool chosen = settings.preset.is_chosen() || !settings.cache.empty();
   const bool words = flags.keep != "packed" && flags.device_keep != "packed";
   if (chosen || sliced || !words) return;

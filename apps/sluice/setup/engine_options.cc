@@ -120,6 +120,12 @@ engine::EngineOptions engine_options(const EngineFlags& flags, UnusedRanks unuse
   options.device = flags.device;
   if (!flags.device_math.empty()) options.device_math = engine::parse_device_math(flags.device_math);
   options.allow_timed_bits = flags.allow_timed_bits;
+  if (flags.allow_timed_bits && options.device_math != engine::DeviceMath::kFast)
+    throw Error(ErrorKind::kUsage, "this flag has no effect here")
+        .in(Setting::kTimedBits)
+        .expected(Setting::kDeviceMath + " fast, which has other bits than the host")
+        .found(flags.device_math.empty() ? "same, the default" : flags.device_math)
+        .fix("leave " + Setting::kTimedBits + " out");
   options.seed = flags.seed.value_or(0);
   options.cache_scope = engine::parse_cache_scope(flags.cache_scope);
   if (!flags.capacity.empty()) options.cache_bytes = parse_capacity(flags.capacity);

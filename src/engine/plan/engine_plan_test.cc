@@ -264,6 +264,19 @@ TEST(EnginePlan, SlotsOfADeviceArePackedWhereTheHostsExpertsAre) {
   EXPECT_TRUE(full.device->copies_packed);  // as the host has them
 }
 
+// Only a preset named after a paper must read ahead as the paper does.
+TEST(EnginePlan, OurPresetDoesWithoutAResidual) {
+  const auto prefetch = [](const std::string& preset) {
+    EngineOptions options;
+    options.device = "emulated";
+    options.preset = preset;
+    return resolve(options, kWhole).policies.prefetch->name;
+  };
+  EXPECT_EQ(prefetch("dali-plus"), "stream");
+  EXPECT_THROW(prefetch("dali"), Error);
+  EXPECT_THROW(prefetch("d-greedy+pre"), Error);
+}
+
 TEST(EnginePlan, RefusesPackedSlotsThatCannotBe) {
   ModelFacts packable = kSplit;
   packable.packable = true;

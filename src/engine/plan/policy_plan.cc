@@ -23,6 +23,12 @@ constexpr experts::Named<experts::CachePolicy> kDeviceCache = "workload-ema";
 // This cache takes back what leaves a device, so that each tier can exclude the other.
 constexpr experts::Named<experts::CachePolicy> kHostCacheBesideDevice = "lru";
 
+// A preset that is not named after a paper takes the best predictor that has been measured; where there is no
+// residual, that is the next router.
+bool does_without_residual(const experts::DevicePreset& preset) {
+  return preset.guards_prefetch && preset.prefetch->needs == experts::PrefetchNeeds::kResidual;
+}
+
 // The preset for a device that is asked for; null: none is.
 const experts::DevicePreset* device_preset_of(const EngineOptions& options) {
   const experts::DevicePreset* const preset = options.preset.device();
@@ -37,7 +43,8 @@ const experts::DevicePreset* device_preset_of(const EngineOptions& options) {
                                           : " emulated; there is no other: " + options.device_lack));
   const experts::PrefetchNeeds needs = preset->prefetch->needs;
   const bool by_residual = needs == experts::PrefetchNeeds::kResidual;
-  const bool known = needs == experts::PrefetchNeeds::kNothing || (by_residual && options.residual);
+  const bool known = needs == experts::PrefetchNeeds::kNothing ||
+                     (by_residual && (options.residual || does_without_residual(*preset)));
   if (options.prefetch.empty() && !known)
     throw Error(ErrorKind::kUsage, fmt::format("{} reads ahead by {}, which must know another text",
                                                preset->name, preset->prefetch.name()))
@@ -119,7 +126,9 @@ PolicyPlan choose_policies(const EngineOptions& options, bool packed_states, boo
   plan.prefetch_by_calibration =
       plan.prefetch_is_free && options.residual && options.residual->better_than_stream();
   experts::Named<experts::PrefetchPolicy> usual = "stream";
-  if (of_device)
+  if (of_device && !options.residual && does_without_residual(*of_device))
+    usual = "stream";
+  else if (of_device)
     usual = of_device->prefetch;
   else if (idle)
     usual = preset.prefetch;
