@@ -175,9 +175,9 @@ void print_hints(const lab::Comparison& comparison) {
     const Decoded decoded = decoded_of(contender);
     const std::string hint = bytes_hint(*contender.forecast, decoded);
     if (hint.empty()) continue;
-    print_message("{}: {} a token were predicted, {} were read: {}", contender.preset,
-                  format_bytes(static_cast<Bytes>(contender.forecast->expected())),
-                  format_bytes(static_cast<Bytes>(decoded.bytes_per_token)), hint);
+    print_wrapped(fmt::format("{}: {} a token were predicted, {} were read: {}", contender.preset,
+                              format_bytes(static_cast<Bytes>(contender.forecast->expected())),
+                              format_bytes(static_cast<Bytes>(decoded.bytes_per_token)), hint));
   }
 }
 
