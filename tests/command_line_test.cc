@@ -776,7 +776,8 @@ TEST(CommandLine, ErrorsSayWhatWasExpectedAndFoundAndWhatToDo) {
        "exact, found int8 alone; give --slices, too, or leave --dense out"},
       {"run " + store + " -p a --max-loss 1%",
        "--max-loss: nobody has measured what this store loses; expected " + store +
-           "/sidecar/calibration.json, made for this store, found none; make it: sluice calibrate STORE -f "
+           "/sidecar/calibration.json, made for this store, found none; make it: sluice calibrate " + store +
+           " -f "
            "TEXT; or leave --max-loss out: this model loses nothing"},
       {"run " + kModel + " -p a --max-loss 1%",
        "--max-loss: what a loss costs is measured for packed stores, which keep it; expected a NAME.sluice "

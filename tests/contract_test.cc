@@ -118,7 +118,7 @@ TEST_F(MaxLoss, NeedsACalibrationOfThisStore) {
     EXPECT_THAT(outcome.err, HasSubstr(why));
     EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1);
   };
-  refused("sluice calibrate STORE --reference MODEL -f TEXT");
+  refused("sluice calibrate " + directory_->file("m.sluice") + " --reference MODEL -f TEXT");
   std::ifstream file(kept, std::ios::binary);
   const std::string whole(std::istreambuf_iterator<char>(file), {});
   const auto write = [&](const std::string& text) { std::ofstream(sidecar(), std::ios::binary) << text; };

@@ -97,7 +97,6 @@ bool link_is_limited(const engine::RunReport& run) { return run.plan.device && r
 // "cuda (NVIDIA H200, compute 9.0)".
 std::string kind_text(const engine::EngineDevice& device) {
   const std::string& hardware = device.facts().hardware;
-  if (device.spec().is_played()) return fmt::format("emulated, dilated x{:g}", device.spec().dilation());
   return std::string(device.device().name()) + (hardware.empty() ? "" : " (" + hardware + ")");
 }
 
@@ -379,13 +378,15 @@ std::vector<ReportRow> device_rows(const engine::RunReport& run) {
     rows.push_back({"step", fmt::format("{} by the modelled clock, {} here",
                                         format_duration(engine::predicted_step(run).step),
                                         format_duration(engine::measured_step(run).step))});
+  const std::string kind =
+      device.spec().is_played() ? fmt::format("emulated, dilated x{:g}: ", device.spec().dilation()) : "";
   if (!device.has_valid_times())
-    rows.push_back({"", device.spec().is_unpaced()
-                            ? "the device is not paced: no time of this run is valid"
-                            : "the device could not keep its own times here: no time of this run is valid"});
+    rows.push_back({"", kind + (device.spec().is_unpaced()
+                                    ? "the device is not paced: no time of this run is valid"
+                                    : "the device could not keep its own times here: no time of this run is "
+                                      "valid")});
   else if (device.spec().is_played())
-    rows.push_back({"", fmt::format("emulated, dilated x{:g}: no time of this run is a speed of this program",
-                                    device.spec().dilation())});
+    rows.push_back({"", kind + "no time of this run is a speed of this program"});
   return rows;
 }
 
