@@ -9,21 +9,21 @@
 namespace sluice::fetch {
 namespace {
 
-constexpr std::size_t kPartsAtOnce = 2;
-constexpr Bytes kPartBytes = kMostPages / kPartsAtOnce;
+constexpr std::size_t kPagePartsAtOnce = 2;
+constexpr Bytes kPagePart = kMostPages / kPagePartsAtOnce;
 
 // The runs of a layout; where reads leave pages behind, in parts that are read few at a time.
 std::vector<FileRun> parts_of(const PieceLayout& layout, const WeightFiles& files) {
   if (!files.uses_page_cache()) return layout.runs;
   std::vector<FileRun> parts;
   for (const FileRun& run : layout.runs)
-    for (Bytes at = 0; at < run.length; at += kPartBytes)
-      parts.push_back({run.file, run.offset + at, std::min(kPartBytes, run.length - at), run.place + at});
+    for (Bytes at = 0; at < run.length; at += kPagePart)
+      parts.push_back({run.file, run.offset + at, std::min(kPagePart, run.length - at), run.place + at});
   return parts;
 }
 
 std::size_t parts_at_once(std::size_t parts, const WeightFiles& files) {
-  return files.uses_page_cache() ? std::min(parts, kPartsAtOnce) : parts;
+  return files.uses_page_cache() ? std::min(parts, kPagePartsAtOnce) : parts;
 }
 
 }  // namespace
