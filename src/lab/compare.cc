@@ -88,6 +88,7 @@ OneRun measure(engine::Engine& engine, const CompareSettings& settings, double l
   it.bytes_per_token = ratio(static_cast<double>(decode.read()), tokens);
   it.useful_per_token = ratio(static_cast<double>(decode.useful_bytes()), tokens);
   it.wasted_per_token = ratio(static_cast<double>(decode.wasted_bytes()), tokens);
+  it.read_s_per_token = ratio(decode.demand_s, tokens);
   it.cpu_s_per_token = ratio(cpu_seconds() - first_cpu, tokens);
   it.wait_share = ratio(engine.report().experts.counters().wait_s, it.e2e_s);
   it.hit_rate = ratio(static_cast<double>(decode.hits), static_cast<double>(decode.accesses));

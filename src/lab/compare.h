@@ -42,6 +42,7 @@ struct RunFigures {
   double bytes_per_token = 0;   // expert bytes read while decoding: the sum of the two that follow
   double useful_per_token = 0;  // on demand, or ahead and then needed
   double wasted_per_token = 0;  // ahead, and then not needed
+  double read_s_per_token = 0;  // during which a demanded read was under way
   double cpu_s_per_token = 0;   // all threads, user and system, while decoding
   double wait_share = 0;        // share of e2e_s with nothing to compute or decode, waiting for the disk
   double hit_rate = 0;          // while decoding

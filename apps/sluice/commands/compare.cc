@@ -149,6 +149,7 @@ Decoded decoded_of(const lab::Compared& contender) {
     decoded.tokens += text.empty() ? 0 : text.size() - 1;
   decoded.bytes_per_token = contender.of(&lab::RunFigures::bytes_per_token).median;
   decoded.wasted_per_token = contender.of(&lab::RunFigures::wasted_per_token).median;
+  decoded.read_s_per_token = contender.of(&lab::RunFigures::read_s_per_token).median;
   decoded.tok_s = contender.of(&lab::RunFigures::tok_s).median;
   decoded.cache = contender.cache;
   decoded.model = contender.path;
