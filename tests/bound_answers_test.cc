@@ -9,7 +9,7 @@
 #include "http_client.h"
 #include "program.h"
 
-namespace sluice::program {
+namespace sluice::program::bound_answers_test {
 namespace {
 
 using testing::HasSubstr;
@@ -199,4 +199,4 @@ TEST_F(BoundAnswers, NameWhatTheGrammarDoesNotHold) {
 }
 
 }  // namespace
-}  // namespace sluice::program
+}  // namespace sluice::program::bound_answers_test

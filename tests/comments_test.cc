@@ -100,7 +100,7 @@ TEST(Comments, CanBeRead) {
 }
 
 // What users read follows the same rule: helps, messages and labels of reports.
-TEST(Messages, NoneBeginsWithOf) {
+TEST(Comments, NoMessageBeginsWithOf) {
   std::size_t literals = 0;
   each_source(
       {"src", "apps"},

@@ -13,6 +13,7 @@
 #include "model/golden_models.h"
 #include "program.h"
 
+namespace encoder_decoder_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -183,3 +184,4 @@ INSTANTIATE_TEST_SUITE_P(Models, EncoderDecoderTest,
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace
+}  // namespace encoder_decoder_test

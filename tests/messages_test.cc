@@ -16,6 +16,7 @@
 #include "source_text.h"
 #include "terminal.h"
 
+namespace messages_test {
 namespace {
 
 using sluice::text_columns;
@@ -213,3 +214,4 @@ TEST_F(Messages, ShowForeignBytesEscaped) {
 }
 
 }  // namespace
+}  // namespace messages_test

@@ -13,6 +13,7 @@
 #include "bundled_model.h"
 #include "scratch_test.h"
 
+namespace recorded_routing_test {
 namespace {
 
 using sluice::Json;
@@ -264,3 +265,4 @@ TEST_F(RecordedRouting, ThePlayedTraceIsInsideTheBudget) {
 }
 
 }  // namespace
+}  // namespace recorded_routing_test

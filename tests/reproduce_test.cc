@@ -15,6 +15,7 @@
 #include "reproduce/well_formed.h"
 #include "reproduce/zipmoe/zipmoe.h"
 
+namespace reproduce_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -346,3 +347,4 @@ TEST_F(ReproduceTest, ATraceOfAnotherModelIsRefused) {
 }
 
 }  // namespace
+}  // namespace reproduce_test

@@ -13,6 +13,7 @@
 #include "base/json/json.h"
 #include "packed_model.h"
 
+namespace run_device_test {
 namespace {
 
 using sluice::Json;
@@ -660,3 +661,4 @@ TEST_F(RunDevice, RefusesWhatCannotBe) {
 }
 
 }  // namespace
+}  // namespace run_device_test

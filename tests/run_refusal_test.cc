@@ -9,6 +9,7 @@
 
 #include "packed_model.h"
 
+namespace run_refusal_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -142,3 +143,4 @@ TEST_F(RunRefusal, AFlippedBitInTheStoreIsAnErrorAndNeverText) {
 }
 
 }  // namespace
+}  // namespace run_refusal_test

@@ -13,6 +13,7 @@
 #include "packed_model.h"
 #include "terminal.h"
 
+namespace run_report_test {
 namespace {
 
 using sluice::Json;
@@ -165,3 +166,4 @@ TEST_F(RunReport, ANarrowTerminalShowsWholeFigures) {
 }
 
 }  // namespace
+}  // namespace run_report_test

@@ -39,7 +39,7 @@ TEST(Event, CarriesAnErrorToEveryoneWhoWaits) {
   EXPECT_TRUE(event.done());
   ASSERT_TRUE(event.error());
   EXPECT_EQ(event.error()->kind(), ErrorKind::kIo);
-  for (int i = 0; i < 2; ++i) EXPECT_EQ(testing::error_of([&] { event.wait(); }), "the wire is cut");
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(sluice::testing::error_of([&] { event.wait(); }), "the wire is cut");
 }
 
 TEST(Event, CallsEachHookOnceWithTheError) {
@@ -88,7 +88,7 @@ TEST(Event, AllOfSeveralIsDoneWhenTheLastIs) {
       if (i != last) i == 1 ? signals[1].fail(kFailure) : signals[static_cast<std::size_t>(i)].complete();
     EXPECT_FALSE(all.done());
     last == 1 ? signals[1].fail(kFailure) : signals[static_cast<std::size_t>(last)].complete();
-    EXPECT_EQ(testing::error_of([&] { all.wait(); }), "the wire is cut");
+    EXPECT_EQ(sluice::testing::error_of([&] { all.wait(); }), "the wire is cut");
   }
   Signal one;
   const Event same = all_of({Event(), one.event()});

@@ -23,7 +23,7 @@
 #include "model/golden_models.h"
 #include "store/source/open_checkpoint.h"
 
-namespace sluice::engine {
+namespace sluice::engine::dense_on_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -149,4 +149,4 @@ TEST_P(DenseOnTest, TooLittleMemoryIsRefusedWithTheLeast) {
 INSTANTIATE_TEST_SUITE_P(AllModels, DenseOnTest, ::testing::ValuesIn(sluice::testing::golden_model_names()));
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::dense_on_test

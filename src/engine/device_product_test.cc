@@ -18,7 +18,7 @@
 #include "engine/device_unit_fixture.h"
 #include "experts/registry.h"
 
-namespace sluice::engine {
+namespace sluice::engine::device_product_test {
 namespace {
 
 constexpr std::uint64_t kProductSeed = 20261127;
@@ -202,4 +202,4 @@ TEST(DeviceProductRows, MeetEveryPairOfValues) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::device_product_test

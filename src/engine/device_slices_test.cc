@@ -12,7 +12,7 @@
 #include "engine/plan/engine_plan.h"
 #include "experts/device_slices.h"
 
-namespace sluice::engine {
+namespace sluice::engine::device_slices_test {
 namespace {
 
 using experts::Part;
@@ -132,4 +132,4 @@ INSTANTIATE_TEST_SUITE_P(SomeModels, SlicesInSlots,
                          ::testing::Values("qwen2_moe_b", "mixtral_a", "deepseek_v2_a", "olmoe_b"));
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::device_slices_test

@@ -29,7 +29,7 @@
 #include "model/architecture.h"
 #include "store/source/open_checkpoint.h"
 
-namespace sluice::engine {
+namespace sluice::engine::device_stress_test {
 namespace {
 
 using tokenizer::TokenId;
@@ -282,4 +282,4 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& one) { return one.param.name; });
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::device_stress_test

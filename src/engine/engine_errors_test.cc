@@ -23,7 +23,7 @@
 #include "model/architecture.h"
 #include "store/source/open_checkpoint.h"
 
-namespace sluice::engine {
+namespace sluice::engine::engine_errors_test {
 namespace {
 
 const std::string kModel = SLUICE_SOURCE_DIR "/models/fable-moe-18m";
@@ -147,4 +147,4 @@ TEST_F(EngineErrors, AStepThatFailedIsNoPartOfTheTrace) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::engine_errors_test

@@ -26,7 +26,7 @@
 #include "model/pack_plan.h"
 #include "store/source/open_checkpoint.h"
 
-namespace sluice::engine {
+namespace sluice::engine::fetch_stress_test {
 namespace {
 
 const std::string kModel = SLUICE_SOURCE_DIR "/models/fable-moe-18m";
@@ -207,4 +207,4 @@ TEST_F(FetchStress, RandomEvictionsNeverShowInTheLogits) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::fetch_stress_test

@@ -25,7 +25,7 @@
 #include "store/pack/format_store.h"
 #include "store/source/store_checkpoint.h"
 
-namespace sluice::engine {
+namespace sluice::engine::formats_test {
 namespace {
 
 using codec::MatrixFormat;
@@ -377,4 +377,4 @@ TEST_F(ToyModel, AScaleThatIsNoNumberIsRefusedWithItsPlace) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::formats_test

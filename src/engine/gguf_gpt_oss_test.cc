@@ -25,7 +25,7 @@
 #include "model/synth/synth.h"
 #include "store/source/open_checkpoint.h"
 
-namespace sluice::engine {
+namespace sluice::engine::gguf_gpt_oss_test {
 namespace {
 
 using model::testing::GgufModel;
@@ -269,4 +269,4 @@ TEST_F(WideGptOss, WhatNobodyComputesIsNamed) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::gguf_gpt_oss_test

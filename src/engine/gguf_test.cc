@@ -31,7 +31,7 @@
 #include "model/synth/synth.h"
 #include "store/source/open_checkpoint.h"
 
-namespace sluice::engine {
+namespace sluice::engine::gguf_test {
 namespace {
 
 using model::testing::GgufModel;
@@ -503,4 +503,4 @@ TEST_F(QuantisedGguf, AScaleThatIsNoNumberIsRefusedWithItsPlace) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::gguf_test

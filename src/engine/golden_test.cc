@@ -29,7 +29,7 @@
 #include "model/pack_plan.h"
 #include "store/source/open_checkpoint.h"
 
-namespace sluice::engine {
+namespace sluice::engine::golden_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -417,4 +417,4 @@ INSTANTIATE_TEST_SUITE_P(Models, PackedGoldenTest, ::testing::ValuesIn(sluice::t
                          [](const auto& info) { return info.param; });
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::golden_test

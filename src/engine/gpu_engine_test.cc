@@ -36,7 +36,7 @@
 #include "model/golden_models.h"
 #include "store/source/open_checkpoint.h"
 
-namespace sluice::engine {
+namespace sluice::engine::gpu_engine_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -322,4 +322,4 @@ TEST(UsualDeviceMemory, LeavesAMarginOfWhatIsFree) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::gpu_engine_test

@@ -34,7 +34,7 @@
 #include "store/pack/pack.h"
 #include "store/source/open_checkpoint.h"
 
-namespace sluice::engine {
+namespace sluice::engine::interleaving_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -503,4 +503,4 @@ TEST(Interleaving, EveryExactPresetAndPlacement) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::interleaving_test

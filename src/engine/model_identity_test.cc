@@ -21,7 +21,7 @@
 #include "store/pack/testing.h"
 #include "store/source/open_checkpoint.h"
 
-namespace sluice::engine {
+namespace sluice::engine::model_identity_test {
 namespace {
 
 using store::testing::TempDirectory;
@@ -136,4 +136,4 @@ TEST(ModelIdentity, ADamagedRouterIsNamed) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::model_identity_test

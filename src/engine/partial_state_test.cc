@@ -25,7 +25,7 @@
 #include "model/golden_models.h"
 #include "store/source/open_checkpoint.h"
 
-namespace sluice::engine {
+namespace sluice::engine::partial_state_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -155,4 +155,4 @@ TEST_P(PartialState, WithoutMissingExpertsItSaysSomethingElse) {
 INSTANTIATE_TEST_SUITE_P(AllModels, PartialState, ::testing::ValuesIn(sluice::testing::golden_model_names()));
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::partial_state_test

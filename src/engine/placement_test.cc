@@ -24,7 +24,7 @@
 #include "model/golden_models.h"
 #include "store/source/open_checkpoint.h"
 
-namespace sluice::engine {
+namespace sluice::engine::placement_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -152,4 +152,4 @@ INSTANTIATE_TEST_SUITE_P(AllModels, PlacementTest,
                          ::testing::ValuesIn(sluice::testing::golden_model_names()));
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::placement_test

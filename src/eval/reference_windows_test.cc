@@ -14,7 +14,7 @@
 #include "model/architecture.h"
 #include "store/source/open_checkpoint.h"
 
-namespace sluice::eval {
+namespace sluice::eval::reference_windows_test {
 namespace {
 
 const std::string kFable = SLUICE_SOURCE_DIR "/models/fable-moe-18m";
@@ -87,4 +87,4 @@ TEST_F(ReferenceWindowsTest, StopsWhenItIsToldTo) {
 }
 
 }  // namespace
-}  // namespace sluice::eval
+}  // namespace sluice::eval::reference_windows_test

@@ -55,7 +55,7 @@ std::vector<Number> run(State& state, std::size_t count, std::size_t stop_at, st
 }
 
 TEST(State, GoesOnWhereItStopped) {
-  const testing::ScratchDirectory scratch;
+  const sluice::testing::ScratchDirectory scratch;
   const std::string path = scratch.file("state");
   for (const std::size_t stop_at : {0, 1, 4, 7}) {
     State state(path, kIdentity);
@@ -83,7 +83,7 @@ TEST(State, WithoutAFileKeepsNothing) {
 }
 
 TEST(State, OfAnotherEvaluationIsRefused) {
-  const testing::ScratchDirectory scratch;
+  const sluice::testing::ScratchDirectory scratch;
   const std::string path = scratch.file("state");
   {
     State state(path, kIdentity);
@@ -104,7 +104,7 @@ TEST(State, OfAnotherEvaluationIsRefused) {
 
 // Any wrong byte, or a missing end: one error that says so, and never other results.
 TEST(State, DamageIsAnError) {
-  const testing::ScratchDirectory scratch;
+  const sluice::testing::ScratchDirectory scratch;
   const std::string path = scratch.file("state");
   {
     State state(path, kIdentity);

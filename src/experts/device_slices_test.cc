@@ -17,7 +17,7 @@
 #include "experts/device_decider.h"
 #include "experts/registry.h"
 
-namespace sluice::experts {
+namespace sluice::experts::device_slices_test {
 namespace {
 
 constexpr Parts kBoth = Part::kMsb | Part::kLsb;
@@ -169,4 +169,4 @@ TEST(SlicesOnDevice, AnLsbStaysAsLongAsItsMsbAndWhereThereIsRoom) {
 }
 
 }  // namespace
-}  // namespace sluice::experts
+}  // namespace sluice::experts::device_slices_test

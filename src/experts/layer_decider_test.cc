@@ -15,7 +15,7 @@
 #include "experts/plain_decider_testing.h"
 #include "experts/registry.h"
 
-namespace sluice::experts {
+namespace sluice::experts::layer_decider_test {
 namespace {
 
 // Logits of some tokens and their softmax; ties happen.
@@ -237,4 +237,4 @@ TEST(LayerDecider, DecidesAsThePlainSequenceDoes) {
 }
 
 }  // namespace
-}  // namespace sluice::experts
+}  // namespace sluice::experts::layer_decider_test

@@ -6,7 +6,7 @@
 
 #include "experts/core/equal_sizes.h"
 
-namespace sluice::experts {
+namespace sluice::experts::tier_choice_test {
 namespace {
 
 constexpr std::uint32_t kLayers = 3, kExperts = 4;
@@ -68,4 +68,4 @@ TEST(TierChoice, InclusiveWhereNothingComesBack) {
 }
 
 }  // namespace
-}  // namespace sluice::experts
+}  // namespace sluice::experts::tier_choice_test

@@ -12,7 +12,7 @@
 #include "experts/registry.h"
 #include "experts/routing/router_config.h"
 
-namespace sluice::experts {
+namespace sluice::experts::worlds_test {
 namespace {
 
 constexpr std::uint32_t kLayers = 3, kExperts = 8, kTopK = 2;
@@ -133,4 +133,4 @@ TEST(Worlds, DecideAsIfEachWereAlone) {
 }
 
 }  // namespace
-}  // namespace sluice::experts
+}  // namespace sluice::experts::worlds_test

@@ -43,7 +43,7 @@ TEST(MmapReader, AFileThatIsCutDuringAReadIsAnError) {
     return action.sa_handler;
   };
   const auto before = handler();
-  const testing::ScratchDirectory directory;
+  const sluice::testing::ScratchDirectory directory;
   const std::string path = directory.write("weights", std::string(kSize, 'w'));
   const InputFile file = InputFile::open(path);
   std::atomic<bool> done = false;
@@ -112,7 +112,7 @@ TEST(MmapReader, WhatIsNoFaultOfACopyGoesToTheHandlerThatWasThere) {
   action.sa_flags = SA_NODEFER;
   ASSERT_EQ(::sigaction(SIGBUS, &action, &before), 0);
   constexpr Bytes kSize = 4 * kMiB;
-  const testing::ScratchDirectory directory;
+  const sluice::testing::ScratchDirectory directory;
   const InputFile file = InputFile::open(directory.write("weights", std::string(kSize, 'w')));
   const std::string cut = directory.write("cut", std::string(kBlockBytes, 'c'));
   const InputFile cut_file = InputFile::open(cut);

@@ -9,12 +9,12 @@
 #include "base/error.h"
 #include "model/architecture.h"
 
-namespace sluice::model {
+namespace sluice::model::config_test {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 Json published(const std::string& name) {
   return read_json_file(SLUICE_SOURCE_DIR "/tests/data/configs/" + name + ".config.json");
@@ -773,4 +773,4 @@ TEST(GenerationConfig, NamesBadFields) {
 }
 
 }  // namespace
-}  // namespace sluice::model
+}  // namespace sluice::model::config_test

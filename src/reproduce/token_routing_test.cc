@@ -8,7 +8,7 @@
 namespace sluice::reproduce {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 TEST(TokenRouting, StepsCountTokensOfEachExpert) {
   TokenRouting routing(2, 5, 2);

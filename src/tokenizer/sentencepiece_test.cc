@@ -7,7 +7,7 @@
 #include "base/files/file.h"
 #include "tokenizer/test_files.h"
 
-namespace sluice::tokenizer {
+namespace sluice::tokenizer::sentencepiece_test {
 namespace {
 
 using testing::ElementsAre;
@@ -118,4 +118,4 @@ TEST(SentencePiece, EveryPrefixOfAModelIsAnErrorOrAModel) {
 }
 
 }  // namespace
-}  // namespace sluice::tokenizer
+}  // namespace sluice::tokenizer::sentencepiece_test

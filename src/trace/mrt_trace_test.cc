@@ -5,7 +5,7 @@
 #include "base/float16.h"
 #include "trace/testing.h"
 
-namespace sluice::trace {
+namespace sluice::trace::mrt_trace_test {
 namespace {
 
 std::string u32(std::uint32_t number) { return {reinterpret_cast<const char*>(&number), 4}; }
@@ -126,4 +126,4 @@ TEST(MrtTrace, ReadsAPieceOfTheRealOne) {
 }
 
 }  // namespace
-}  // namespace sluice::trace
+}  // namespace sluice::trace::mrt_trace_test

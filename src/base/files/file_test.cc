@@ -16,7 +16,7 @@
 #include "base/error.h"
 #include "base/files/scratch_directory.h"
 
-namespace sluice {
+namespace sluice::file_test {
 namespace {
 
 using testing::ScratchDirectory;
@@ -366,4 +366,4 @@ TEST(FileLock, EndsWithTheProcess) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::file_test

@@ -102,7 +102,7 @@ TEST(EmulatedSpec, RefusesEverythingElse) {
     }
   }
   EXPECT_EQ(
-      testing::error_of([] { parse("emulated:link=2Gbit/s"); }),
+      sluice::testing::error_of([] { parse("emulated:link=2Gbit/s"); }),
       "the device: link of the emulated device cannot be read; expected bytes a second with a unit, or inf, "
       "such as 2GB/s, found \"2Gbit/s\"; write link=2GB/s");
 }

@@ -54,7 +54,7 @@ TEST_F(BatcherForwards, APromptIsOneHoweverItIsCut) {
 
 // Switch limits how many tokens of a prompt an expert takes, so that it counts over all of its chunks.
 TEST(Forwards, APromptThatIsFedInPiecesIsOne) {
-  const BatchModel model(testing::kGoldenModels + "/switch_transformers_b");
+  const BatchModel model(sluice::testing::kGoldenModels + "/switch_transformers_b");
   ASSERT_GT(model.model.config.moe.capacity, 0u);
   const auto engine = model.engine(batch_options(1, 64));
   const std::vector<tokenizer::TokenId> prompt = prompt_of(40);

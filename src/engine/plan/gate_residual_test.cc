@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/error_of.h"
 
-namespace sluice::engine {
+namespace sluice::engine::gate_residual_test {
 namespace {
 
 using sluice::testing::error_of;
@@ -103,4 +103,4 @@ TEST(GateResidual, AnotherModelsIsRefusedWithBoth) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::gate_residual_test

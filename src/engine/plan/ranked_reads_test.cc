@@ -11,7 +11,7 @@
 
 #include "engine/plan/pool_plan.h"
 
-namespace sluice::engine {
+namespace sluice::engine::ranked_reads_test {
 namespace {
 
 // 8 experts of 1000 bytes in memory, of which a step uses 2; read at 1 byte a microsecond.
@@ -159,4 +159,4 @@ TEST(PoolPlan, NothingIsChosenThatIsExpectedToBeSlowerThanWholeExperts) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::ranked_reads_test

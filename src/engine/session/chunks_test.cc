@@ -10,8 +10,8 @@
 namespace sluice::engine {
 namespace {
 
-using testing::ElementsAre;
-using testing::Pair;
+using ::testing::ElementsAre;
+using ::testing::Pair;
 
 // (begin, length) of each part, whose tokens count up from `begin`.
 std::vector<std::pair<std::size_t, std::size_t>> parts_of(std::size_t tokens, std::size_t chunk,

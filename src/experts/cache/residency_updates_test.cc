@@ -11,7 +11,7 @@
 #include "experts/cache/residency.h"
 #include "experts/decision_log.h"
 
-namespace sluice::experts {
+namespace sluice::experts::residency_updates_test {
 namespace {
 
 using testing::ElementsAre;
@@ -130,4 +130,4 @@ TEST(UpdatesDeath, WhatIsUsedOrGainsNothingOrDoesNotFitIsNoUpdate) {
 }
 
 }  // namespace
-}  // namespace sluice::experts
+}  // namespace sluice::experts::residency_updates_test

@@ -20,7 +20,7 @@
 #include "experts/placement/ratio_prefix_split.h"
 #include "experts/placement/stall_split.h"
 
-namespace sluice::experts {
+namespace sluice::experts::split_test {
 namespace {
 
 using testing::DoubleNear, testing::ElementsAre, testing::ElementsAreArray;
@@ -516,4 +516,4 @@ TEST(StallSplit, FollowsTheRuleOnRandomLayers) {
 }
 
 }  // namespace
-}  // namespace sluice::experts
+}  // namespace sluice::experts::split_test

@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 
-namespace sluice::experts {
+namespace sluice::experts::rank_model_test {
 namespace {
 
 using testing::DoubleNear, testing::Pointwise;
@@ -211,4 +211,4 @@ TEST(RankProfile, WhatIsLeftForZerosIsSharedEvenly) {
 }
 
 }  // namespace
-}  // namespace sluice::experts
+}  // namespace sluice::experts::rank_model_test

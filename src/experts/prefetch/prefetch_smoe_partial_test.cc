@@ -7,7 +7,7 @@
 #include "experts/prefetch/prefetch.h"
 #include "experts/prefetch/testing.h"
 
-namespace sluice::experts {
+namespace sluice::experts::prefetch_smoe_partial_test {
 namespace {
 
 struct Case {
@@ -95,4 +95,4 @@ TEST(SmoePartialPrefetch, SaysNothingBehindTheLastLayer) {
 }
 
 }  // namespace
-}  // namespace sluice::experts
+}  // namespace sluice::experts::prefetch_smoe_partial_test

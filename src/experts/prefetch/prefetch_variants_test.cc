@@ -17,7 +17,7 @@
 #include "experts/prefetch/testing.h"
 #include "experts/registry.h"
 
-namespace sluice::experts {
+namespace sluice::experts::prefetch_variants_test {
 namespace {
 
 constexpr std::uint64_t kSeed = 20261124;
@@ -202,4 +202,4 @@ TEST(RandomPrefetch, DrawsAllAlike) {
 }
 
 }  // namespace
-}  // namespace sluice::experts
+}  // namespace sluice::experts::prefetch_variants_test

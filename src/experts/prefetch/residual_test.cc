@@ -13,7 +13,7 @@
 
 #include "experts/prefetch/workload_forecast.h"
 
-namespace sluice::experts {
+namespace sluice::experts::residual_test {
 namespace {
 
 using testing::DoubleNear, testing::ElementsAre, testing::IsEmpty, testing::Pointwise;
@@ -132,4 +132,4 @@ TEST(WorkloadForecast, FollowsTheRuleOnRandomSteps) {
 }
 
 }  // namespace
-}  // namespace sluice::experts
+}  // namespace sluice::experts::residual_test

@@ -10,7 +10,7 @@
 #include <set>
 #include <string>
 
-namespace sluice::experts {
+namespace sluice::experts::top_score_queue_test {
 namespace {
 
 using testing::ElementsAre, testing::IsEmpty;
@@ -80,4 +80,4 @@ TEST(TopScoreQueue, FollowsTheRuleOnRandomSteps) {
 }
 
 }  // namespace
-}  // namespace sluice::experts
+}  // namespace sluice::experts::top_score_queue_test

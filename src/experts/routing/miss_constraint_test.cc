@@ -19,7 +19,7 @@
 #include "experts/routing/precision.h"
 #include "experts/routing/router_config.h"
 
-namespace sluice::experts {
+namespace sluice::experts::miss_constraint_test {
 namespace {
 
 using testing::ElementsAre;
@@ -422,4 +422,4 @@ TEST(MissConstraint, RefusesWhatMakesNoSense) {
 }
 
 }  // namespace
-}  // namespace sluice::experts
+}  // namespace sluice::experts::miss_constraint_test

@@ -10,7 +10,7 @@
 #include "experts/routing/router_config.h"
 #include "experts/routing/routing_script.h"
 
-namespace sluice::experts {
+namespace sluice::experts::router_recorded_test {
 namespace {
 
 using testing::ElementsAre;
@@ -138,4 +138,4 @@ TEST(RecordedRouter, RefusesToPlayNothingAndModelsOfLimitedCapacity) {
 }
 
 }  // namespace
-}  // namespace sluice::experts
+}  // namespace sluice::experts::router_recorded_test

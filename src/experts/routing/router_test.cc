@@ -11,7 +11,7 @@
 #include "experts/registry.h"
 #include "experts/routing/router_config.h"
 
-namespace sluice::experts {
+namespace sluice::experts::router_test {
 namespace {
 
 class NothingResident final : public ResidencyView {
@@ -255,4 +255,4 @@ TEST(ExactRouter, ForgetsASequenceThatHasEnded) {
 }
 
 }  // namespace
-}  // namespace sluice::experts
+}  // namespace sluice::experts::router_test

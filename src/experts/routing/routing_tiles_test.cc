@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "experts/routing/routing_script.h"
 
-namespace sluice::experts {
+namespace sluice::experts::routing_tiles_test {
 namespace {
 
 using Ids = std::vector<std::uint16_t>;
@@ -141,4 +141,4 @@ TEST(RoutingScript, KeepsTheExpertsOfEverySequenceTokenAndLayer) {
 }
 
 }  // namespace
-}  // namespace sluice::experts
+}  // namespace sluice::experts::routing_tiles_test

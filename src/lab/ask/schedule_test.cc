@@ -4,7 +4,7 @@
 
 #include "base/json/json_pointer.h"
 
-namespace sluice::lab {
+namespace sluice::lab::schedule_test {
 namespace {
 
 using testing::HasSubstr;
@@ -66,4 +66,4 @@ TEST(Schedule, BadValuesNameTheirPlace) {
 }
 
 }  // namespace
-}  // namespace sluice::lab
+}  // namespace sluice::lab::schedule_test

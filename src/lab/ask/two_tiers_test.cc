@@ -6,7 +6,7 @@
 #include "base/json/json_pointer.h"
 #include "lab/ask/test_ask.h"
 
-namespace sluice::lab {
+namespace sluice::lab::two_tiers_test {
 namespace {
 
 using testing::DoubleNear, testing::HasSubstr, testing::Pointwise;
@@ -300,4 +300,4 @@ TEST(WorkloadCache, BadValuesNameTheirPlace) {
 }
 
 }  // namespace
-}  // namespace sluice::lab
+}  // namespace sluice::lab::two_tiers_test

@@ -288,7 +288,7 @@ TEST(MachineReplay, IsWhatAPlainImplementationSays) {
       steps.steps.push_back(std::move(step));
     }
     const MachineReplayResult result = replay_on_machine(steps, model, slicemoe_machine(), settings);
-    SCOPED_TRACE(testing::Message() << "seed " << seed << ", instance " << instance);
+    SCOPED_TRACE(::testing::Message() << "seed " << seed << ", instance " << instance);
     EXPECT_EQ(result.prefill.traffic.flash, prefill.flash);
     EXPECT_EQ(result.decode.traffic.flash, decode.flash);
     EXPECT_NEAR(result.prefill.energy.total() / prefill.joules, 1, 1e-12);
@@ -339,7 +339,7 @@ TEST(MachineReplay, HitsMissesAndBytesAddUp) {
             settings.precision.mode = precision;
             settings.slices.initial = initial;
             settings.slices.warmup.rho = experts::usual_rho(precision);
-            SCOPED_TRACE(testing::Message()
+            SCOPED_TRACE(::testing::Message()
                          << router << " " << static_cast<int>(mode) << " " << cache << " "
                          << static_cast<int>(precision) << " " << static_cast<int>(initial));
             const bool valid = (mode == ConstraintMode::kNone || settings.router != "exact") &&

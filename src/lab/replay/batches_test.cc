@@ -35,8 +35,8 @@ TEST(Batches, AnEndedSequenceIsReplacedByTheNext) {
   std::vector<std::vector<std::uint16_t>> found;
   for (const RoutedStep& step : two.steps) found.push_back(ids_of(step));
   // 3 joins beside 0, and then no other is left when 0 ends.
-  EXPECT_THAT(found, testing::ElementsAre(testing::ElementsAre(0, 10), testing::ElementsAre(1, 20),
-                                          testing::ElementsAre(2, 30)));
+  EXPECT_THAT(found, ::testing::ElementsAre(::testing::ElementsAre(0, 10), ::testing::ElementsAre(1, 20),
+                                            ::testing::ElementsAre(2, 30)));
   EXPECT_EQ(two.decode_tokens, 6u);
   EXPECT_EQ(two.steps[0].layers[0].begin, (std::vector<std::uint32_t>{0, 1, 2}));
   EXPECT_EQ(batched(steps, 1).steps.size(), 7u);
@@ -54,8 +54,8 @@ TEST(Batches, APromptComesWhenItsSequenceJoins) {
   std::vector<bool> prompt;
   for (const RoutedStep& step : two.steps) prompt.push_back(step.prompt);
   // 1 has nothing to decode.
-  EXPECT_THAT(prompt, testing::ElementsAre(true, true, true, false));
-  EXPECT_THAT(ids_of(two.steps[3]), testing::ElementsAre(1, 21));
+  EXPECT_THAT(prompt, ::testing::ElementsAre(true, true, true, false));
+  EXPECT_THAT(ids_of(two.steps[3]), ::testing::ElementsAre(1, 21));
   EXPECT_EQ(two.prompts, 3u);
   EXPECT_EQ(two.prompt_tokens, 3u);
   EXPECT_EQ(largest_batch(steps), 2u);

@@ -18,7 +18,7 @@
 #include "lab/replay/synthetic_routing.h"
 #include "trace/example_traces.h"
 
-namespace sluice::lab {
+namespace sluice::lab::predicted_steps_test {
 namespace {
 
 constexpr std::uint64_t kSeed = 20261124;
@@ -212,4 +212,4 @@ TEST_F(PredictedSteps, AreRefusedOfTracesWithoutThem) {
 }
 
 }  // namespace
-}  // namespace sluice::lab
+}  // namespace sluice::lab::predicted_steps_test

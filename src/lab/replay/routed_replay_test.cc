@@ -16,7 +16,7 @@
 #include "base/error.h"
 #include "lab/replay/made_up_trace.h"
 
-namespace sluice::lab {
+namespace sluice::lab::routed_replay_test {
 namespace {
 
 constexpr std::uint32_t kLayers = 2, kExperts = 12, kTopK = 3;
@@ -200,4 +200,4 @@ TEST(RoutedReplay, RefusesWhatCannotBe) {
 }
 
 }  // namespace
-}  // namespace sluice::lab
+}  // namespace sluice::lab::routed_replay_test

@@ -26,7 +26,7 @@ namespace sluice::model {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 constexpr std::string_view kConfig = R"({
   "model_type": "qwen2_moe", "hidden_act": "silu", "vocab_size": 300, "hidden_size": 64, "num_hidden_layers": 3,
@@ -36,10 +36,10 @@ constexpr std::string_view kConfig = R"({
   "tie_word_embeddings": false, "torch_dtype": "bfloat16"
 })";
 
-class SynthTest : public testing::Test {
+class SynthTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string name = testing::TempDir() + "/sluice_synth_XXXXXX";
+    std::string name = ::testing::TempDir() + "/sluice_synth_XXXXXX";
     ASSERT_NE(::mkdtemp(name.data()), nullptr);
     root_ = name;
     write_config(kConfig);

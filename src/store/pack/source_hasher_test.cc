@@ -14,7 +14,7 @@ namespace {
 // Hashing this file takes half an hour; the test ends since the hasher stops between two steps.
 TEST(SourceHasher, StopsWhereAllIsAllowed) {
   constexpr Bytes kSize = Bytes{1} << 40;
-  const testing::ScratchDirectory directory;
+  const sluice::testing::ScratchDirectory directory;
   const std::string path = directory.file("sparse");
   std::ofstream(path).close();
   std::error_code error;

@@ -17,7 +17,7 @@
 #include "experts/cache/residency.h"
 #include "experts/registry.h"
 
-namespace sluice::experts {
+namespace sluice::experts::slice_warmup_test {
 namespace {
 
 using Ids = std::vector<ExpertId>;
@@ -407,4 +407,4 @@ TEST(SliceLruCache, RandomIsUniform) {
 }
 
 }  // namespace
-}  // namespace sluice::experts
+}  // namespace sluice::experts::slice_warmup_test

@@ -18,7 +18,7 @@
 #include "kernels/products/input_form.h"
 #include "kernels/products/products.h"
 
-namespace sluice::kernels::gpu {
+namespace sluice::kernels::gpu::products_test {
 namespace {
 
 using codec::MatrixFormat;
@@ -375,4 +375,4 @@ TEST_P(GpuProducts, NothingIsDoneForNoTokens) {
 }
 
 }  // namespace
-}  // namespace sluice::kernels::gpu
+}  // namespace sluice::kernels::gpu::products_test

@@ -11,7 +11,7 @@
 #include "kernels/products/codes/sliced_test_data.h"
 #include "kernels/products/products.h"
 
-namespace sluice::kernels {
+namespace sluice::kernels::sliced_matmul_test {
 namespace {
 
 std::vector<float> pack(const Context& ctx, std::span<const float> x, std::size_t tokens,
@@ -315,4 +315,4 @@ TEST(SlicedMatmulDeathTest, RefusesWhatIsNotThere) {
 }
 
 }  // namespace
-}  // namespace sluice::kernels
+}  // namespace sluice::kernels::sliced_matmul_test

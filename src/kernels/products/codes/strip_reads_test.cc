@@ -16,7 +16,7 @@
 #include "kernels/products/input_form.h"
 #include "kernels/test_data.h"
 
-namespace sluice::kernels {
+namespace sluice::kernels::strip_reads_test {
 namespace {
 
 struct Array {
@@ -191,4 +191,4 @@ TEST(StripReads, OfInt8StayInsideEachArray) {
 }
 
 }  // namespace
-}  // namespace sluice::kernels
+}  // namespace sluice::kernels::strip_reads_test
