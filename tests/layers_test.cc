@@ -185,7 +185,7 @@ const std::map<std::string, std::vector<Room>> kRooms = {
       {"wire", {".", "json", "http"}},
       {"engine", {"."}},
       {"server", {".", "json", "http", "page", "wire"}}}},
-    {"experts/cache", {{"workload", {}}, {".", {"workload"}}, {"slices", {}, {"."}}}},
+    {"experts/cache", {{"workload", {}}, {".", {"workload"}}, {"slices", {"."}}}},
     {"serve/wire", {{".", {}}, {"openai", {"."}}, {"anthropic", {".", "openai"}}}},
     {"experts",
      {{"core", {}},

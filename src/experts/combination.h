@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "experts/cache/slices/slice_rules.h"
+#include "experts/cache/slice_rules.h"
 #include "experts/core/part_rules.h"
 #include "experts/core/tier.h"
 #include "experts/named_policy.h"

@@ -28,7 +28,7 @@ struct StoredSource {
   Bytes size = 0;
   std::string sha256;    // 64 hexadecimal digits
   bool weights = false;  // safetensors or GGUF; then the members below are set
-  Region header;         // where headers.bin has the bytes of the file that belong to no tensor (rest_of)
+  Region header = {};    // where headers.bin has the bytes of the file that belong to no tensor (rest_of)
   std::uint64_t header_xxh3 = 0;
   bool gguf = false;
 };

@@ -83,7 +83,7 @@ void add_memory(const engine::Engine& engine, std::size_t positions, Table& tabl
                         format_bytes(memory.tables), serve, format_bytes(memory.activations),
                         format_bytes(memory.staging), format_bytes(memory.experts)));
   table.row("tokens", fmt::format("{} of prompt and answer {} have room{}", positions,
-                                  engine.model().config.has_encoder() ? "each" : "together",
+                                  engine.report().model.config.has_encoder() ? "each" : "together",
                                   positions == kRunTokens
                                       ? " (128 of each, the answer as run's default; a run with fewer keeps "
                                         "more experts; " +
@@ -135,10 +135,10 @@ void add_pools(const engine::Engine& engine, const engine::PoolPlan& plan, Table
 }
 
 std::string policies_text(const engine::Engine& engine) {
-  const engine::PolicyPlan& policies = engine.policies();
+  const engine::PolicyPlan& policies = engine.report().policies;
   std::string text = fmt::format(
       "preset {}: router {}, cache {} ({}), scheduler {}, prefetch {}, placement {}", policies.preset_name(),
-      policies.router->name, policies.cache->name, engine::cache_scope_name(engine.plan().cache_scope),
+      policies.router->name, policies.cache->name, engine::cache_scope_name(engine.report().plan.cache_scope),
       policies.scheduler->name, policies.prefetch->name, policies.placement_text());
   if (policies.precision.mode != experts::PrecisionMode::kFull)
     text += fmt::format(", precision {}", experts::precision_name(policies.precision.mode));
@@ -148,7 +148,7 @@ std::string policies_text(const engine::Engine& engine) {
 }
 
 void add_cache(const engine::Engine& engine, Table& table) {
-  const std::size_t all = engine.model().experts.size();
+  const std::size_t all = engine.report().model.experts.size();
   std::string name = "the cache holds";
   for (const Held& held : held_by_cache(engine.report())) {
     table.row(name, fmt::format("{} of {} experts: {}, {} each", held.experts, all, held.parts,
@@ -156,10 +156,10 @@ void add_cache(const engine::Engine& engine, Table& table) {
     name = "or";
   }
   table.row("bytes per token", predicted_bytes_text(engine.report()));
-  if (engine.policies().router->lossy && !engine.checkpoint().slices())
+  if (engine.report().policies.router->lossy && !engine.report().checkpoint.slices())
     table.row("", fmt::format("less with the router {}, which decides while a text is generated",
-                              engine.policies().router->name));
-  table.row("speed", engine.checkpoint().slices()
+                              engine.report().policies.router->name));
+  table.row("speed", engine.report().checkpoint.slices()
                          ? "not predicted, as the bytes are not"
                          : "not predicted: only for caches with pools (" + flag(Setting::kCache) +
                                " zip-pools) are costs measured");
@@ -218,9 +218,10 @@ void plan(const Options& options) {
   if (options.trace.empty()) routing.played = engine::played_in_profile(engine.report());
   if (flags.json) {
     Json json = plan_json(engine.report(), positions);
-    if (!engine.plan().no_device.empty()) json["no_device"] = with_names(engine.plan().no_device);
-    if (!engine.plan().device_faults.empty())
-      json["device_faults"] = device_faults_json(engine.plan().device_faults);
+    if (!engine.report().plan.no_device.empty())
+      json["no_device"] = with_names(engine.report().plan.no_device);
+    if (!engine.report().plan.device_faults.empty())
+      json["device_faults"] = device_faults_json(engine.report().plan.device_faults);
     if (engine.report().device != nullptr)
       json["device"] = device_plan_json(engine.report(), static_cast<std::uint32_t>(options.batch));
     add_played(json, routing.played);
@@ -235,7 +236,8 @@ void plan(const Options& options) {
     add_pools(engine, *engine.report().pool_plan, table);
   else
     add_cache(engine, table);
-  if (!engine.plan().no_device.empty()) table.row("device", "none: " + with_names(engine.plan().no_device));
+  if (!engine.report().plan.no_device.empty())
+    table.row("device", "none: " + with_names(engine.report().plan.no_device));
   if (engine.report().device != nullptr)
     for (const ReportRow& row : device_plan_rows(engine.report(), static_cast<std::uint32_t>(options.batch)))
       table.row(row.name, row.text);

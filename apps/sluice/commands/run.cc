@@ -350,7 +350,7 @@ void run(const Options& options) {
         write_report(report_row("drafts", text, columns));
       if (requests[0].sampler.temperature > 0 && !flags.seed)
         write_report(report_row("seed", std::to_string(requests[0].sampler.seed), columns));
-    } else if (const std::string played = engine.policies().played(); !played.empty()) {
+    } else if (const std::string played = engine.report().policies.played(); !played.empty()) {
       print_message("routing: {}", played);  // no output goes without it
     }
     if (options.show_experts)

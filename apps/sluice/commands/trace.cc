@@ -148,7 +148,7 @@ void run(const Options& options) {
 
   warn_of_full_context(engine::stop_reasons(results), flags, open);
   const Bytes size = InputFile::open(options.out).size();
-  const engine::ExpertStatistics total = engine.statistics().total();
+  const engine::ExpertStatistics total = engine.report().statistics.total();
   if (flags.json) {
     Json json = {{"trace", options.out},
                  {"bytes", size},
@@ -163,11 +163,12 @@ void run(const Options& options) {
                    {"misses", total.misses},
                    {"bytes_read", total.bytes_read}}},
                  {"decisions", fmt::format("{:016x}", engine.report().decision_hash())}};
-    if (const std::string played = engine.policies().played(); !played.empty()) json["routing"] = played;
+    if (const std::string played = engine.report().policies.played(); !played.empty())
+      json["routing"] = played;
     put_sequences(json, requests, results);
     std::cout << json.dump() << '\n';
   } else if (flags.quiet) {
-    if (const std::string played = engine.policies().played(); !played.empty())
+    if (const std::string played = engine.report().policies.played(); !played.empty())
       print_message("routing: {}", played);  // no output goes without it
   } else {
     std::size_t prompt = 0, generated = 0;
@@ -178,7 +179,7 @@ void run(const Options& options) {
                               requests.size() == 1
                                   ? fmt::format(" ({})", engine::stop_reason_name(results[0].reason))
                                   : fmt::format(", a batch of {}", requests.size())));
-    if (const std::string played = engine.policies().played(); !played.empty())
+    if (const std::string played = engine.report().policies.played(); !played.empty())
       print_wrapped("routing: " + played);
     if (const std::string device = device_text(engine.report()); !device.empty())
       print_wrapped("device: " + device);

@@ -1,6 +1,7 @@
 #include "report/energy_report.h"
 
 #include "engine/engine.h"
+#include "engine/run_report.h"
 #include "engine/watch/statistics.h"
 #include "lab/machine/run_on_machine.h"
 #include "model/architecture.h"
@@ -35,7 +36,7 @@ Json joules_json(const lab::Energy& energy, double tokens) {
 
 EnergyReport::EnergyReport(const engine::Engine& engine, const std::string& machine, bool wanted)
     : machine_(lab::find_machine(machine)) {
-  if (wanted && lab::RunOnMachine::models(engine.model().config))
+  if (wanted && lab::RunOnMachine::models(engine.report().model.config))
     watched_ = std::make_unique<lab::RunOnMachine>(engine, machine_);
 }
 

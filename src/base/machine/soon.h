@@ -4,11 +4,23 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#if !defined(__x86_64__)
+#include <thread>
+#endif
 
-#include "base/machine/pause.h"
 #include "base/machine/thread_pool.h"
 
 namespace sluice {
+
+// A moment in a loop that looks at what another thread is about to change. Does not give the CPU away where
+// it can be helped: among threads that compute, who does waits for milliseconds.
+inline void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#else
+  std::this_thread::yield();
+#endif
+}
 
 // Returns when ready() is true, which `lock` protects and after which `changed` is notified. A thread that
 // sleeps is woken some 50 µs late on a virtual machine, as long as a GPU computes; so where this process has

@@ -15,7 +15,7 @@
 
 #include "base/error.h"
 #include "base/machine/cgroup.h"
-#include "base/machine/pause.h"
+#include "base/machine/soon.h"
 #include "base/setting.h"
 
 namespace sluice {

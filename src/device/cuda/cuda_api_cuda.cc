@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "base/machine/pause.h"
+#include "base/machine/soon.h"
 #include "device/cuda/cuda_api.h"
 
 namespace sluice::device {

@@ -15,7 +15,7 @@
 #include "base/stop_request.h"
 #include "codec/slices/sliced_matrix.h"
 #include "engine/plan/profile.h"
-#include "experts/cache/slices/slice_rules.h"
+#include "experts/cache/slice_rules.h"
 #include "experts/core/tier.h"
 #include "experts/device_caches.h"
 #include "experts/named_policy.h"

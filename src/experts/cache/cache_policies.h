@@ -9,7 +9,7 @@
 #include "experts/cache/cache.h"
 #include "experts/cache/pool_rules.h"
 #include "experts/cache/score_window.h"
-#include "experts/cache/slices/slice_rules.h"
+#include "experts/cache/slice_rules.h"
 #include "experts/cache/workload/workload_ema.h"
 #include "experts/cache/workload/workload_window.h"
 #include "experts/core/pools.h"

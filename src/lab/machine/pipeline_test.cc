@@ -228,7 +228,9 @@ TEST_P(PipelineProperties, MoreMemoryNeverReadsMore) {
     for (Bytes memory = 900; memory <= 9000; memory += 900) {
       const PipelineResult result =
           run_pipeline(requests, kLayers, kExperts, small_costs(), settings(memory));
-      if (never_more) EXPECT_LE(result.decode.bytes, before) << "seed " << seed << " memory " << memory;
+      if (never_more) {
+        EXPECT_LE(result.decode.bytes, before) << "seed " << seed << " memory " << memory;
+      }
       before = result.decode.bytes;
       (none == 0 ? none : last) = result.decode.time;
     }

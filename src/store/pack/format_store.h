@@ -81,7 +81,7 @@ class FormatStoreWriter {
     if (!model.config.empty()) {
       for (const std::string& path : {source_ + "/config.json", store_ + "/files/config.json"})
         write_file(path, model.config);
-      manifest_.sources.push_back({"config.json", model.config.size(), sha256(model.config), {}});
+      manifest_.sources.push_back({"config.json", model.config.size(), sha256(model.config)});
     }
     const auto weights = static_cast<std::uint32_t>(manifest_.sources.size());
     manifest_.sources.push_back({"model.safetensors",

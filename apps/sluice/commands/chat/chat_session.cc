@@ -221,7 +221,7 @@ void ChatSession::edit() {
 
 void ChatSession::show() const {
   std::string text = fmt::format("  {:<10} {}\n  {:<10} {}\n  {:<10} {}\n", "model",
-                                 shown_text(model_.engine().checkpoint().path()), "template",
+                                 shown_text(model_.engine().report().checkpoint.path()), "template",
                                  shown_text(model_.prompt().place()), "context", model_.context());
   for (const auto& [name, value] : shown_settings(settings_))
     text += fmt::format("  {:<10} {}\n", name, escaped_lines(value));

@@ -1,19 +1,10 @@
 #include "experts/cache/slices/slice_lru.h"
 
 #include <algorithm>
-#include <string>
 
 #include "base/error.h"
 
 namespace sluice::experts {
-
-void SliceLruRules::validate() const {
-  if (lsb_reserve >= 0 && lsb_reserve <= 1) return;
-  throw Error(ErrorKind::kUsage, "the reserve for LSB slices is not a share of the cache")
-      .in("lsb_reserve")
-      .expected("0 to 1")
-      .found(std::to_string(lsb_reserve));
-}
 
 SliceLru::SliceLru(const SliceLruRules& rules) : rules_(rules) {}
 

@@ -8,7 +8,7 @@
 
 #include "experts/cache/cache.h"
 #include "experts/cache/recency_list.h"
-#include "experts/cache/slices/slice_rules.h"
+#include "experts/cache/slice_rules.h"
 #include "experts/core/expert_table.h"
 
 namespace sluice::experts {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string>
 #include <tuple>
 
 #include "base/error.h"
@@ -29,17 +28,6 @@ void take(EvictionOrder& order, ExpertId id, Part part) {
 }
 
 }  // namespace
-
-void WarmupRules::validate() const {
-  const auto refuse = [](const char* what, double found) {
-    throw Error(ErrorKind::kUsage, "the share of LSB slices is out of range")
-        .in(what)
-        .expected("a number >= 0")
-        .found(std::to_string(found));
-  };
-  if (!(kappa >= 0) || !std::isfinite(kappa)) refuse("kappa", kappa);
-  if (!(rho >= 0) || !std::isfinite(rho)) refuse("rho", rho);
-}
 
 SliceWarmup::SliceWarmup(const WarmupRules& rules) : rules_(rules) {}
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "experts/cache/eviction_order.h"
+#include "experts/cache/slice_rules.h"
 #include "experts/cache/slices/slice_lru.h"
-#include "experts/cache/slices/slice_rules.h"
 #include "experts/core/expert_table.h"
 
 namespace sluice::experts {

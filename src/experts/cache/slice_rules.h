@@ -1,4 +1,5 @@
-// The configuration of slice-lru: of its queues (slice_lru.h) and of its warm-up (slice_warmup.h).
+// The configuration of slice-lru: of its queues (slices/slice_lru.h) and of its warm-up
+// (slices/slice_warmup.h).
 #pragma once
 
 #include <cstdint>
