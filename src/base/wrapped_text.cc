@@ -6,22 +6,35 @@
 namespace sluice {
 namespace {
 
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_capital(char c) { return c >= 'A' && c <= 'Z'; }
+
 // Whether a line may not be broken between these words.
-bool belong_together(std::string_view number, std::string_view unit) {
+bool belong_together(std::string_view word, std::string_view next) {
   constexpr std::string_view kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB",  "MB",   "GB",
                                          "%", "s",   "ms",  "µs",  "GB/s", "tok/s"};
-  if (number.empty() || number.back() < '0' || number.back() > '9') return false;
-  unit = unit.substr(0, unit.find_last_not_of(",;:.)") + 1);
-  return std::find(std::begin(kUnits), std::end(kUnits), unit) != std::end(kUnits);
+  word.remove_prefix(std::min(word.find_first_not_of("(`"), word.size()));
+  if (word.empty() || next.empty()) return false;
+  if (word.size() == 1 && is_capital(word[0])) return is_digit(next[0]);
+  next = next.substr(0, next.find_last_not_of(",;:.)`") + 1);
+  if (word.starts_with("--")) return !next.empty() && std::all_of(next.begin(), next.end(), is_capital);
+  return is_digit(word.back()) && std::find(std::begin(kUnits), std::end(kUnits), next) != std::end(kUnits);
 }
 
 // The words at the start of `text` that stay on one line.
 std::string_view first_words(std::string_view text) {
-  const std::size_t end = std::min(text.find_first_of(" \n"), text.size());
-  if (end == text.size() || text[end] == '\n') return text.substr(0, end);
-  const std::string_view rest = text.substr(end + 1);
-  const std::string_view next = rest.substr(0, rest.find_first_of(" \n"));
-  return text.substr(0, belong_together(text.substr(0, end), next) ? end + 1 + next.size() : end);
+  const auto word_at = [&](std::size_t begin) {
+    return text.substr(begin, text.find_first_of(" \n", begin) - begin);
+  };
+  std::string_view word = word_at(0);
+  std::size_t end = word.size();
+  while (end < text.size() && text[end] == ' ') {
+    const std::string_view next = word_at(end + 1);
+    if (!belong_together(word, next)) break;
+    end += 1 + next.size();
+    word = next;
+  }
+  return text.substr(0, end);
 }
 
 }  // namespace

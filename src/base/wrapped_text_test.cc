@@ -41,6 +41,15 @@ TEST(WrappedText, KeepsNumbersAndTheirUnitsTogether) {
   EXPECT_EQ(wrapped_text("layer 3 steps", 7), "layer 3\nsteps");
 }
 
+TEST(WrappedText, KeepsLettersAndTheirNumbersAndFlagsAndTheirValuesTogether) {
+  EXPECT_EQ(wrapped_text("C 0 B, S 0 B, E 28 KiB", 16), "C 0 B, S 0 B,\nE 28 KiB");
+  EXPECT_EQ(wrapped_text("S 0.25, E 0.75", 10), "S 0.25,\nE 0.75");
+  EXPECT_EQ(wrapped_text("Plan B or a 4", 11), "Plan B or a\n4") << "a small letter is a word";
+  EXPECT_EQ(wrapped_text("give (`--tokens N`) a number", 13), "give\n(`--tokens N`)\na number");
+  EXPECT_EQ(wrapped_text("give --tokens N, or more", 14), "give\n--tokens N, or\nmore");
+  EXPECT_EQ(wrapped_text("--quiet or not", 9), "--quiet\nor not");
+}
+
 TEST(WrappedText, CountsCharactersAndNotBytes) {
   EXPECT_EQ(text_columns("±µ·"), 3u);
   EXPECT_EQ(wrapped_text("µµµ µµµ", 7), "µµµ µµµ");
