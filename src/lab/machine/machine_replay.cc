@@ -181,13 +181,7 @@ class MachineReplay {
   // The routing of the layer, by the router, or as recorded where there are no logits. Uses scores_.
   const experts::Routing& route(const RoutedLayer& layer, std::uint32_t index) {
     const RecordedEvent recorded = layer.recorded();
-    recorded.find_scores(steps_.experts, scores_);
-    const experts::ScoresView scores{.layer = index,
-                                     .experts = steps_.experts,
-                                     .tokens = recorded.tokens(),
-                                     .logits = recorded.logits,
-                                     .scores = scores_,
-                                     .spans = spans_};
+    const experts::ScoresView scores = recorded.seen(index, steps_.experts, spans_, scores_);
     if (!steps_.logits) return decider_.follow(scores, recorded.choices, recorded.begin);
     const experts::Routing& routing = decider_.route(scores);
     result_.recorded_differs += recorded.differing(routing);

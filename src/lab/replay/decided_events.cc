@@ -17,13 +17,7 @@ const experts::LayerDecision& DecidedEvents::decide(const trace::TraceEvent& eve
     step_ = event.step;
   }
   const RecordedEvent recorded{event.choices, event.begin, event.logits};
-  recorded.find_scores(experts_, scores_);
-  const experts::ScoresView scores{.layer = event.layer,
-                                   .experts = experts_,
-                                   .tokens = event.tokens,
-                                   .logits = event.logits,
-                                   .scores = scores_,
-                                   .spans = spans_};
+  const experts::ScoresView scores = recorded.seen(event.layer, experts_, spans_, scores_);
   if (!decider_.policies().router) {
     decider_.follow(scores, event.choices, event.begin);
   } else if (const experts::Routing& routing = decider_.route(scores);

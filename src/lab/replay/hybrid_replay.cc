@@ -264,13 +264,7 @@ class HybridReplay {
 
   const experts::LayerDecision& decide(const RoutedLayer& routed, std::uint32_t layer) {
     const RecordedEvent recorded = routed.recorded();
-    recorded.find_scores(steps_.experts, scores_);
-    const experts::ScoresView scores{.layer = layer,
-                                     .experts = steps_.experts,
-                                     .tokens = recorded.tokens(),
-                                     .logits = routed.logits,
-                                     .scores = scores_,
-                                     .spans = spans_};
+    const experts::ScoresView scores = recorded.seen(layer, steps_.experts, spans_, scores_);
     const experts::Routing& routing =
         routes() ? decider_.route(scores) : decider_.follow(scores, routed.choices, routed.begin);
     // Prompts are routed as the model does, if its experts are the best ones.

@@ -108,13 +108,24 @@ class Reader {
 
 }  // namespace
 
-void RecordedEvent::find_scores(std::uint32_t experts, std::vector<float>& scores) const {
+experts::ScoresView RecordedEvent::seen(std::uint32_t layer, std::uint32_t experts,
+                                        std::span<const experts::SequenceSpan> spans,
+                                        std::vector<float>& scores) const {
   scores.assign(logits.begin(), logits.end());
-  if (!logits.empty()) return kernels::softmax_rows({}, scores.data(), tokens(), experts);
-  scores.assign(std::size_t{tokens()} * experts, 0);
-  for (std::uint32_t t = 0; t < tokens(); ++t)
-    for (std::uint32_t c = begin[t]; c < begin[t + 1]; ++c)
-      scores[std::size_t{t} * experts + choices[c].expert] = choices[c].weight;
+  if (!logits.empty()) {
+    kernels::softmax_rows({}, scores.data(), tokens(), experts);
+  } else {
+    scores.assign(std::size_t{tokens()} * experts, 0);
+    for (std::uint32_t t = 0; t < tokens(); ++t)
+      for (std::uint32_t c = begin[t]; c < begin[t + 1]; ++c)
+        scores[std::size_t{t} * experts + choices[c].expert] = choices[c].weight;
+  }
+  return {.layer = layer,
+          .experts = experts,
+          .tokens = tokens(),
+          .logits = logits,
+          .scores = scores,
+          .spans = spans};
 }
 
 std::uint32_t RecordedEvent::differing(const experts::Routing& routing) const {
