@@ -157,7 +157,8 @@ class CountingReader final : public DiskReader {
 TEST_F(DenseLoaderTest, FewPagesAreInThePageCacheAtATime) {
   for (const IoMode io : {IoMode::kDirect, IoMode::kBuffered, IoMode::kMmap}) {
     Bytes most = 0;
-    FetchOptions options{.io = io};
+    FetchOptions options;
+    options.io = io;
     options.wrap_reader = [&](std::unique_ptr<DiskReader> inner) {
       return std::make_unique<CountingReader>(std::move(inner), most);
     };
