@@ -29,15 +29,16 @@ struct LoadState {
   std::string failure;  // loading failed for good; empty: it did not
 };
 
+struct CardMeta {
+  std::uint64_t n_ctx = 0, n_ctx_train = 0, n_params = 0, size = 0, n_experts = 0, n_experts_used = 0;
+  std::string architecture, family;
+};
+
 // What is known of the model; `meta` once it is loaded.
 struct ModelCard {
-  struct Meta {
-    std::uint64_t n_ctx = 0, n_ctx_train = 0, n_params = 0, size = 0, n_experts = 0, n_experts_used = 0;
-    std::string architecture, family;
-  };
   std::string id;
   std::int64_t created = 0;  // seconds since 1970: when config.json was last changed
-  std::optional<Meta> meta;
+  std::optional<CardMeta> meta;
 };
 
 // What a model that is loaded offers; it does not change while the server runs.

@@ -85,7 +85,7 @@ std::vector<std::string> build_labels(const LoadedModel& model, const EngineBack
 
 ModelCard model_card(const LoadedModel& model, ModelCard card) {
   const model::ModelConfig& config = model.model.config;
-  ModelCard::Meta& meta = card.meta.emplace();
+  CardMeta& meta = card.meta.emplace();
   meta.n_ctx = model.engine->plan().positions;
   meta.n_ctx_train = config.max_positions;
   for (const store::TensorInfo& tensor : model.checkpoint->tensors()) meta.n_params += tensor.elements();

@@ -46,7 +46,7 @@ class ScriptedBackend final : public Backend {
     served->bytes_of = [this](tokenizer::TokenId id) { return bytes_of(id); };
     served_ = std::move(served);
     card_ = {"qwen3", 1795440000,
-             ModelCard::Meta{8192, 40960, 30532122624, 61064245248, 128, 8, "qwen3_moe", "split"}};
+             CardMeta{8192, 40960, 30532122624, 61064245248, 128, 8, "qwen3_moe", "split"}};
     slots_.resize(4);
     for (std::size_t i = 0; i < slots_.size(); ++i) slots_[i].id = i;
   }
