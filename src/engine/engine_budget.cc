@@ -58,12 +58,19 @@ Bytes learned_bytes(const PolicyPlan& policies, const model::ModelConfig& config
   return round_up(config.sparse_layers() * policies.cache->bytes_of_layer(config.moe.experts), kBlockBytes);
 }
 
-// The growth of the heap: tokenizer, tensor tables. The memory of observers and caches besides.
+// What requests take that run together, besides keys and values: each by itself (a short one about 2.9 KiB),
+// and its tokens with their text and what is known of them.
+Bytes request_bytes(const EnginePlan& plan) {
+  constexpr Bytes kRequest = 3072, kToken = 16;
+  return plan.sequences * kRequest + kv_rows(plan) * kToken;
+}
+
+// The growth of the heap: tokenizer, tensor tables. The memory of requests, observers and caches besides.
 Bytes table_bytes(const EnginePlan& plan, const model::ModelConfig& config) {
   trim_heap();
   const Bytes heap = heap_in_use(), at_start = process_baseline().heap;
-  return (heap > at_start ? round_up(heap - at_start, kBlockBytes) : 0) + plan.recording +
-         learned_bytes(plan.policies, config);
+  return (heap > at_start ? round_up(heap - at_start, kBlockBytes) : 0) + request_bytes(plan) +
+         plan.recording + learned_bytes(plan.policies, config);
 }
 
 // What the threads that decode keep for that.
@@ -131,10 +138,14 @@ MemoryPlan memory_plan(const BudgetParts& parts, Bytes budget, DenseView dense) 
   };
   if (!plan.kv_tokens)
     needs.most_chunk = std::min(shared_step(plan, needs, budget), std::max(parts.most_chunk, plan.sequences));
+  // A budget that is too small is told what suffices, so its page tables are those of the least that does.
+  const std::size_t least_chunk = std::min(engine::least_chunk(needs.sequences), needs.most_chunk);
+  const Bytes least = needs.dense + needs.kv + needs.serve + needs.tables + needs.least_staging +
+                      needs.activations(&shape, least_chunk);
   const Bytes all = needs.dense + needs.kv + needs.serve +
                     needs.experts * (needs.expert_bytes + needs.staging_per_expert) +
                     needs.activations(&shape, needs.most_chunk);
-  needs.process = process_bytes(std::min(budget, all)) + decoding_bytes(parts);
+  needs.process = process_bytes(std::min(std::max(budget, least), all)) + decoding_bytes(parts);
   return plan_memory(budget, needs);
 }
 
