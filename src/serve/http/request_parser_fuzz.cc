@@ -25,15 +25,18 @@ std::string outcome(std::string_view text, std::size_t size) {
   const auto open = [&] {
     return parser.stage() == RequestParser::Stage::kHead || parser.stage() == RequestParser::Stage::kBody;
   };
-  for (std::size_t at = 0; at < text.size() && open(); at += size) {
-    held += text.substr(at, size);
+  const auto put = [&](std::string_view piece) {
+    held += piece;
     while (open()) {
       const std::size_t used = parser.put(held);
       held.erase(0, used);
       taken += used;
       if (used == 0) break;
     }
-  }
+  };
+  for (std::size_t at = 0; at < text.size() && open(); at += size) put(text.substr(at, size));
+  // A fault in a head without an end is found at once, or when the end is there.
+  if (parser.stage() == RequestParser::Stage::kHead) put("\r\n\r\n");
   if (parser.stage() != RequestParser::Stage::kDone) return std::to_string(static_cast<int>(parser.stage()));
   const sluice::serve::http::AccessRules rules({{"key"}, {"box"}, {"https://app"}, true, true});
   (void)rules.judge(parser.request());
