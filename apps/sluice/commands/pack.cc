@@ -186,7 +186,7 @@ void pack(const Options& options) {
   check_new_directory(options.output);
   const auto checkpoint = open_source(options);
   check_codec_has_use(options, *checkpoint);
-  if (options.common.json || !options.common.quiet) check_output();
+  if (options.common.json || !options.common.quiet) check_output_device();
   const store::PackPlan plan = model::pack_plan(*checkpoint);
   const WorkMemory memory(options.common.memory, "pack");  // the model's tables exist by now
   pack.memory = memory.in_progress();

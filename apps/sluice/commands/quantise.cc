@@ -49,7 +49,7 @@ void quantise(const Options& options) {
   store::check_not_packed(options.model);
   check_new_directory(options.output);
   const auto checkpoint = store::open_directory(options.model);
-  if (options.common.json || !options.common.quiet) check_output();
+  if (options.common.json || !options.common.quiet) check_output_device();
   const store::PackPlan plan = model::pack_plan(*checkpoint);
   store::RoundedCopyOptions copy;
   copy.threads = static_cast<unsigned>(options.common.threads);

@@ -49,7 +49,7 @@ void write_gguf(const Options& options, const model::SynthOptions& synth) {
   if (!options.tokenizer.empty())
     tokenizer = tokenizer::gguf_tokenizer_keys(options.tokenizer, rows_of(plan));
   const model::GgufSynthPlan gguf = model::plan_gguf_synth(plan, mix, tokenizer);
-  if (options.common.json || !options.common.quiet) check_output();
+  if (options.common.json || !options.common.quiet) check_output_device();
   ThreadPool threads(threads_of(options));
   {
     Progress progress("synth", gguf.layout.file_bytes,
@@ -106,7 +106,7 @@ void synthesise(const Options& options) {
     tokenizer::load_tokenizer_for(options.tokenizer, rows_of(plan));
     plan.tokenizer = tokenizer::read_tokenizer_files(options.tokenizer);
   }
-  if (options.common.json || !options.common.quiet) check_output();
+  if (options.common.json || !options.common.quiet) check_output_device();
   ThreadPool threads(threads_of(options));
   {
     Progress progress("synth", plan.bytes, progress_verbosity(options.common.quiet, options.common.json));

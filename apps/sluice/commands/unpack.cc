@@ -37,7 +37,7 @@ void unpack(const Options& options) {
   unpack.check_memory = [&](Bytes least) { memory.check(least); };
   unpack.interrupted = interrupted;
   check_new_directory(options.output);
-  if (options.common.json || !options.common.quiet) check_output();
+  if (options.common.json || !options.common.quiet) check_output_device();
   store::UnpackResult result;
   {
     ProgressOfTotal progress("unpack", progress_verbosity(options.common.quiet, options.common.json));

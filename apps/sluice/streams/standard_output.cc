@@ -132,6 +132,10 @@ std::string output_text(std::string_view text) {
 
 void check_output() {
   check_reader();
+  check_output_device();
+}
+
+void check_output_device() {
   // A write of no bytes fails wherever no byte could be written, but on a full disk.
   if (::write(STDOUT_FILENO, "", 0) < 0) check_write(errno);
   if (on_a_full_disk()) check_write(ENOSPC);

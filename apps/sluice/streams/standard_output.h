@@ -48,6 +48,9 @@ std::string output_text(std::string_view text);
 // Before the work: throws what a write would throw now, as far as that can be known: of a closed file, a
 // device that takes nothing, a disk without room, and a reader that has gone.
 void check_output();
+// The same for work whose result is a file, and which only tells of it there: a reader that has gone does not
+// matter.
+void check_output_device();
 // While it goes on: interrupted(); Exit{kExitReaderGone} once the reader has closed its end.
 bool interrupted_or_unread();
 
