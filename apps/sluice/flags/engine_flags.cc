@@ -198,7 +198,7 @@ void add_engine_flags(Command& command, EngineFlags& flags, const EngineHelp& he
        .quiet = "No progress, statistics and warnings on standard error"});
   if (help.policies != PolicyFlags::kNone)
     command.add_option(Setting::kContext, &flags.context, help.context)
-        ->check(whole_number(Setting::kContext, 1, std::uint64_t{1} << 31))
+        ->check(whole_number(Setting::kContext, 1, (std::uint64_t{1} << 31) - 1))
         ->group(machine);
   command.add_option(Setting::kDisk, &flags.disk, "Asynchronous reads by: auto, io_uring, pread")
       ->group(machine)

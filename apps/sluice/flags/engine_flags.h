@@ -51,7 +51,7 @@ enum class PolicyFlags {
 
 // Help for flags that act differently in different commands.
 struct EngineHelp {
-  std::string preset = "auto, which is zipmoe for packed stores";  // the default
+  std::string preset = "auto, which is zipmoe-plus with prefetch stream for packed stores";  // the default
   std::string seed = "Same seed, same random choices; default: random for sampling, printed";
   std::string router = "all but exact change the text; all but recorded route prompts exactly";
   std::string context =

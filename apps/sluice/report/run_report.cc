@@ -130,7 +130,7 @@ std::string run_table(const engine::RunReport& run, const std::vector<engine::Ge
     row("loading", format_duration(times.load_s));
   row("memory",
       fmt::format("peak {} of {}", format_bytes(memory_peak(run)), format_bytes(run.memory.budget)));
-  row("", memory_line(run));
+  row("", memory_line(run) + "; each at its own peak");
   const auto hits = [](const engine::ExpertStatistics& counts) {
     return 100 * ratio(static_cast<double>(counts.hits), static_cast<double>(counts.accesses));
   };

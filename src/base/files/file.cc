@@ -454,11 +454,15 @@ std::string_view kind_at(const std::string& path) {
 }
 
 Error name_is_taken(const std::string& path, std::string_view fix) {
+  const std::string_view kind = kind_at(path);
+  const bool is_ours = kind == "a file" || kind == "a directory";  // not /dev/full
   return Error(ErrorKind::kInvalid, "exists already")
       .in(path)
       .expected("a name that nothing has")
-      .found(kind_at(path))
-      .fix(fix);
+      .found(kind)
+      .fix(!fix.empty() ? fix
+           : is_ours    ? "remove it or choose another name"
+                        : "choose another name");
 }
 
 void rename_no_replace(const std::string& from, const std::string& to) {

@@ -98,8 +98,9 @@ bool is_there(const std::string& path);
 // What has this name, links not followed: "a file", "a directory", "a link, device, pipe or socket", or
 // "nothing".
 std::string_view kind_at(const std::string& path);
-// The Error(kInvalid) about a name that a result was to have, and that something has.
-Error name_is_taken(const std::string& path, std::string_view fix = "remove it or choose another name");
+// The Error(kInvalid) about a name that a result was to have, and that something has. Without a `fix` the
+// usual one: to remove a file or directory that is there, or another name.
+Error name_is_taken(const std::string& path, std::string_view fix = "");
 // Renames; fails with Error(kInvalid) if `to` exists (RENAME_NOREPLACE).
 void rename_no_replace(const std::string& from, const std::string& to);
 Bytes free_space(const std::string& path);  // bytes an unprivileged writer may still use
