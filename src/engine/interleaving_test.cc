@@ -276,7 +276,9 @@ std::shared_ptr<const GateResidual> any_residual(const std::string& path) {
   const auto checkpoint = store::open_checkpoint(path);
   const model::Model model = model::describe_model(*checkpoint);
   auto residual = std::make_shared<GateResidual>();
-  residual->identity = model_identity(*checkpoint, model, {.io = fetch::IoMode::kBuffered});
+  fetch::FetchOptions buffered;
+  buffered.io = fetch::IoMode::kBuffered;
+  residual->identity = model_identity(*checkpoint, model, buffered);
   residual->vectors.layers = model.config.sparse_layers();
   residual->vectors.width = model.config.hidden;
   for (std::size_t i = 0; i < (residual->vectors.layers - 1) * residual->vectors.width; ++i)

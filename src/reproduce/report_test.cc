@@ -24,6 +24,7 @@ TEST(Report, MarkdownAndJsonHoldEveryRow) {
                 .command = "sluice reproduce x",
                 .configuration = {"0123", "quick", "cpu, 2 threads", "1.0"},
                 .prepare = "sluice pack",
+                .played = {},
                 .rows = {},
                 .sections = {{"Heading", "body"}},
                 .pictures = {{"a.svg", "caption", "<svg/>"}}};
@@ -60,7 +61,8 @@ TEST(Report, MarkdownAndJsonHoldEveryRow) {
 }
 
 TEST(Report, RoutingThatWasPlayedIsNamed) {
-  Report report{.title = "T"};
+  Report report;
+  report.title = "T";
   EXPECT_THAT(to_markdown(report), ::testing::Not(HasSubstr("routing is")));
   report.played = "recorded from other.mrt";
   EXPECT_THAT(to_markdown(report), HasSubstr("The trace's routing is recorded from other.mrt, and not its"));

@@ -19,8 +19,8 @@ struct RecordedEvent {
   std::span<const float> logits;             // (T, N), or empty
 
   std::uint32_t tokens() const { return static_cast<std::uint32_t>(begin.size()) - 1; }
-  // What a router sees of it in a layer of `experts` experts. The scores (T, N) are those of the logits, without
-  // them the weights of the chosen ones; they are put into `scores`, to which the view refers.
+  // What a router sees of it in a layer of `experts` experts. The scores (T, N) are those of the logits,
+  // without them the weights of the chosen ones; they are put into `scores`, to which the view refers.
   experts::ScoresView seen(std::uint32_t layer, std::uint32_t experts,
                            std::span<const experts::SequenceSpan> spans, std::vector<float>& scores) const;
   // How many tokens the routing, before a router changed it, gives other experts than are recorded.
