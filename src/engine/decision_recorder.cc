@@ -12,8 +12,8 @@ namespace sluice::engine {
 namespace {
 
 std::optional<experts::SliceSetting> slice_setting(const Engine& engine) {
-  if (!engine.checkpoint().slices()) return std::nullopt;
-  return experts::SliceSetting{engine.policies().precision, engine.policies().slices,
+  if (!engine.report().checkpoint.slices()) return std::nullopt;
+  return experts::SliceSetting{engine.report().policies.precision, engine.report().policies.slices,
                                engine.report().constraint()->config()};
 }
 
@@ -22,17 +22,17 @@ std::optional<experts::SliceSetting> slice_setting(const Engine& engine) {
 DecisionRecorder::DecisionRecorder(const std::string& path, const Engine& engine)
     : out_(OutputFile::create(path), kMemory / 2), unfinished_(path) {
   const experts::LayerDecider& decider = engine.report().decider;
-  out_.write(experts::decision_heading({.cache = std::string(engine.policies().cache->name),
-                                        .scope = std::string(cache_scope_name(engine.plan().cache_scope)),
-                                        .capacity = engine.report().cache_capacity(),
-                                        .keep = engine.policies().kept,
-                                        .seed = engine.plan().seed,
-                                        .pools = engine.report().pool_plan
-                                                     ? std::optional(engine.report().pool_plan->chosen.slots)
-                                                     : std::nullopt,
-                                        .slices = slice_setting(engine),
-                                        .routing = engine.policies().played(),
-                                        .device = experts::device_setting(decider.policies())}));
+  out_.write(experts::decision_heading(
+      {.cache = std::string(engine.report().policies.cache->name),
+       .scope = std::string(cache_scope_name(engine.report().plan.cache_scope)),
+       .capacity = engine.report().cache_capacity(),
+       .keep = engine.report().policies.kept,
+       .seed = engine.report().plan.seed,
+       .pools =
+           engine.report().pool_plan ? std::optional(engine.report().pool_plan->chosen.slots) : std::nullopt,
+       .slices = slice_setting(engine),
+       .routing = engine.report().policies.played(),
+       .device = experts::device_setting(decider.policies())}));
   if (decider.device() == nullptr) return;
   experts::append_start(line_, decider.device()->start());
   if (!line_.empty()) out_.write(line_);

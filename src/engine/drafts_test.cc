@@ -44,8 +44,9 @@ struct DraftedModel {
   }
   // … that drafts whatever it costs.
   std::unique_ptr<Engine> drafting_engine(const EngineOptions& options, std::size_t logit_rows) const {
-    std::unique_ptr<Engine> made = engine(options, logit_rows);
-    made->drafting().use(DraftKind::kNgram);
+    EngineOptions drafting = options;
+    drafting.draft = DraftKind::kNgram;
+    std::unique_ptr<Engine> made = engine(drafting, logit_rows);
     made->drafting().guard().set_when(DraftWhen::kAlways);
     return made;
   }

@@ -41,7 +41,7 @@ Engine::Impl::Impl(const store::Checkpoint& checkpoint, const model::Model& mode
       model_(model),
       plan_(std::move(plan)),
       hooks_(hooks),
-      drafting_(model.config.sparse_layers(), static_cast<std::uint32_t>(model.config.moe.top_k),
+      drafting_(plan_.draft, model.config.sparse_layers(), static_cast<std::uint32_t>(model.config.moe.top_k),
                 statistics_.decode),
       pool_(compute_threads(plan_, usable_cpus())),
       kernels_(make_kernels(pool_, plan_, &isa_warning_)),
@@ -176,6 +176,8 @@ RunReport Engine::Impl::report() const {
           .pool_plan = pool_plan_,
           .accountant = *accountant_,
           .statistics = statistics_,
+          .drafting = drafting_,
+          .prefixes = *prefixes_,
           .start_times = start_times_,
           .isa_warning = isa_warning_,
           .decider = *decider_,
@@ -186,7 +188,8 @@ RunReport Engine::Impl::report() const {
           .experts = *experts_,
           .files = *files_,
           .isa = kernels_.isa,
-          .threads = pool_.threads()};
+          .threads = pool_.threads(),
+          .chunk = chunk()};
 }
 
 void Engine::Impl::observe(RoutingObserver* observer) {

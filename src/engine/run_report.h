@@ -39,12 +39,14 @@ namespace sluice::engine {
 struct DenseChoice;  // engine/forward/dense/dense_choice.h
 struct DensePlace;   // engine/device_budget.h
 class DenseWeights;  // engine/forward/dense/dense_weights.h
+class Drafting;      // engine/draft/drafting.h
 class Embedding;     // engine/forward/embedding.h
 class EngineDevice;  // engine/engine_device.h
 struct EnginePlan;   // engine/plan/engine_plan.h
 struct MemoryPlan;   // engine/plan/memory_plan.h
 struct PolicyPlan;   // engine/plan/engine_plan.h
 struct PoolPlan;     // engine/plan/pool_plan.h
+class PrefixCache;   // engine/session/prefix_cache.h
 struct Profile;      // engine/plan/profile.h
 struct Statistics;   // engine/watch/statistics.h
 
@@ -76,6 +78,8 @@ struct RunReport {
   const std::optional<PoolPlan>& pool_plan;  // for caches with pools
   const device::Accountant& accountant;
   const Statistics& statistics;
+  const Drafting& drafting;     // what drafts have brought, or why there are none
+  const PrefixCache& prefixes;  // keys and values: blocks in use
   const StartTimes& start_times;
   const std::string& isa_warning;
   const experts::LayerDecider& decider;
@@ -87,6 +91,7 @@ struct RunReport {
   fetch::WeightFiles& files;
   Isa isa;
   unsigned threads;
+  std::size_t chunk;  // most tokens of a step
 
   DiskReport disk() const;  // reads since the engine was made, loading included
   // Whether read-ahead pays, as decode steps have shown; null without read-ahead.

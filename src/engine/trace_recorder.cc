@@ -17,7 +17,7 @@
 namespace sluice::engine {
 
 trace::TraceHeader trace_header(const Engine& engine, const TraceExtras& extras) {
-  const model::ModelConfig& config = engine.model().config;
+  const model::ModelConfig& config = engine.report().model.config;
   trace::TraceHeader header;
   header.format = "trace";
   header.architecture = config.model_type;
@@ -28,14 +28,14 @@ trace::TraceHeader trace_header(const Engine& engine, const TraceExtras& extras)
   header.logits = true;
   if (extras.ahead) {
     header.ahead = {std::string(kStream), std::string(kGateInput)};
-    if (engine.policies().residual) header.ahead.emplace_back(kGateInputAndResidual);
-    if (engine.policies().prefetch->predictor == experts::PredictorKind::kPartial)
+    if (engine.report().policies.residual) header.ahead.emplace_back(kGateInputAndResidual);
+    if (engine.report().policies.prefetch->predictor == experts::PredictorKind::kPartial)
       header.ahead.emplace_back(kPartialState);
     header.ahead.emplace_back(kStreamAndLayer);
   }
   if (extras.gate_inputs) header.gate_inputs = static_cast<std::uint32_t>(config.hidden);
   header.sizes.emplace(header.layers, header.experts);
-  for (const model::ExpertPieces& pieces : engine.model().experts) {
+  for (const model::ExpertPieces& pieces : engine.report().model.experts) {
     const experts::ExpertId id{static_cast<std::uint16_t>(pieces.layer),
                                static_cast<std::uint16_t>(pieces.index)};
     header.sizes->set(id, engine.report().experts.sizes().bytes(id), engine.report().experts.disk_bytes(id),
@@ -45,12 +45,13 @@ trace::TraceHeader trace_header(const Engine& engine, const TraceExtras& extras)
 }
 
 Json run_record(const Engine& engine) {
-  Json record = {{"cache", engine.policies().cache->name},
-                 {"scope", cache_scope_name(engine.plan().cache_scope)},
+  Json record = {{"cache", engine.report().policies.cache->name},
+                 {"scope", cache_scope_name(engine.report().plan.cache_scope)},
                  {"capacity", engine.report().cache_capacity()},
-                 {"keep", keep_name(engine.plan().keep)},
-                 {"seed", engine.plan().seed}};
-  if (const std::string played = engine.policies().played(); !played.empty()) record["routing"] = played;
+                 {"keep", keep_name(engine.report().plan.keep)},
+                 {"seed", engine.report().plan.seed}};
+  if (const std::string played = engine.report().policies.played(); !played.empty())
+    record["routing"] = played;
   if (engine.report().pool_plan) {
     const experts::PoolSlots& slots = engine.report().pool_plan->chosen.slots;
     const experts::PoolRules rules;  // the engine uses only these
@@ -60,8 +61,8 @@ Json run_record(const Engine& engine) {
                        {"half_life", rules.half_life}};
   }
   if (const RunReport run = engine.report(); run.device != nullptr)
-    record["device"] = {{"cache", engine.policies().device_cache->name},
-                        {"placement", engine.policies().placement->name},
+    record["device"] = {{"cache", engine.report().policies.device_cache->name},
+                        {"placement", engine.report().policies.placement->name},
                         {"slots", run.device->memory().slots},
                         {"profile", fmt::format("{:016x}", experts::hash_of(run.decider.policies().costs))}};
   return record;

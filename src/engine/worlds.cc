@@ -37,10 +37,10 @@ void make_room_for_worlds(std::size_t worlds, std::size_t positions, std::size_t
 }
 
 std::unique_ptr<experts::Worlds> make_worlds(const Engine& engine, std::span<const WorldPlan* const> plans) {
-  const model::ModelConfig& config = engine.model().config;
+  const model::ModelConfig& config = engine.report().model.config;
   const fetch::ExpertStore& store = engine.report().experts;
   const auto top_k = static_cast<std::uint32_t>(config.moe.top_k);
-  const Bytes all = engine.model().experts.size() * store.facts().largest_resident;
+  const Bytes all = engine.report().model.experts.size() * store.facts().largest_resident;
   std::vector<experts::LayerPolicies> policies;
   for (const WorldPlan* const one : plans) {
     const EnginePlan& plan = one->plan;

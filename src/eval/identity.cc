@@ -31,15 +31,15 @@ std::string weights_of(const store::Checkpoint& checkpoint) {
 }  // namespace
 
 Json identity_of(const engine::Engine& engine) {
-  const auto activations = engine.plan().activations;
-  const auto kv = engine.plan().kv;
-  return {{"weights", weights_of(engine.checkpoint())},
-          {"math", engine.plan().math == engine::Math::kF32 ? "f32" : "auto"},
+  const auto activations = engine.report().plan.activations;
+  const auto kv = engine.report().plan.kv;
+  return {{"weights", weights_of(engine.report().checkpoint)},
+          {"math", engine.report().plan.math == engine::Math::kF32 ? "f32" : "auto"},
           {"kv", kv ? std::string(dtype_name(*kv)) : "auto"},
           {"isa", std::string(isa_name(engine.report().isa))},
-          {"router", engine.policies().router->name},
-          {"precision", std::string(experts::precision_name(engine.policies().precision.mode))},
-          {"low_view", engine.plan().low_view == codec::SliceView::kCenter ? "amat-center" : "amat"},
+          {"router", engine.report().policies.router->name},
+          {"precision", std::string(experts::precision_name(engine.report().policies.precision.mode))},
+          {"low_view", engine.report().plan.low_view == codec::SliceView::kCenter ? "amat-center" : "amat"},
           {"activations", activations ? std::string(engine::activations_name(*activations)) : "fp32"}};
 }
 

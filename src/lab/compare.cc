@@ -77,7 +77,7 @@ OneRun measure(engine::Engine& engine, const CompareSettings& settings, double l
   const Clock::time_point end = Clock::now();
   stop_if(settings.interrupted);
 
-  const engine::ExpertStatistics& decode = engine.statistics().decode;
+  const engine::ExpertStatistics& decode = engine.report().statistics.decode;
   const double tokens = static_cast<double>(decode.tokens);
   RunFigures& it = run.figures;
   it.load_s = load_s;
@@ -105,17 +105,17 @@ OneRun measure(engine::Engine& engine, const CompareSettings& settings, double l
 }
 
 std::optional<std::string> arithmetic_of(const engine::Engine& engine) {
-  const engine::PolicyPlan& policies = engine.policies();
+  const engine::PolicyPlan& policies = engine.report().policies;
   if (policies.depends_on_memory()) return std::nullopt;
-  const std::string kept = fmt::format("{} keys and values", dtype_name(engine.plan().cache_dtype));
+  const std::string kept = fmt::format("{} keys and values", dtype_name(engine.report().plan.cache_dtype));
   const std::string played = policies.played(), routing = played.empty() ? "" : ", routing " + played;
-  if (!engine.checkpoint().slices()) {
-    const bool coded = engine.plan().activations == kernels::ActivationForm::kInt8;
+  if (!engine.report().checkpoint.slices()) {
+    const bool coded = engine.report().plan.activations == kernels::ActivationForm::kInt8;
     return "exact weights, " + std::string(coded ? "int8 activations, " : "") + kept + routing;
   }
   return fmt::format("{} precision{}, {} activations, {}{}", experts::precision_name(policies.precision.mode),
-                     engine.plan().low_view == codec::SliceView::kCenter ? " (amat-center)" : "",
-                     engine::activations_name(*engine.plan().activations), kept, routing);
+                     engine.report().plan.low_view == codec::SliceView::kCenter ? " (amat-center)" : "",
+                     engine::activations_name(*engine.report().plan.activations), kept, routing);
 }
 
 std::string found_text(const std::array<std::uint64_t, 5>& found) {
@@ -289,18 +289,18 @@ Comparison Comparer::run(const std::vector<Contender>& contenders, const Compare
       if (engine.report().profile) profiles_.try_emplace(contender.checkpoint, *engine.report().profile);
       OneRun run = measure(engine, settings, seconds(begin, Clock::now()));
       const std::optional<std::string> arithmetic = arithmetic_of(engine);
-      comparison.routing = engine.policies().played();
+      comparison.routing = engine.report().policies.played();
       if (const engine::EngineDevice* const device = engine.report().device) {
         comparison.device = device->name();
         comparison.device_kind = device->spec().kind();
         comparison.device_is_played = device->spec().is_played();
         comparison.dilation = device->spec().dilation();
       }
-      const bool loses = !arithmetic || engine.checkpoint().slices() || !comparison.routing.empty();
+      const bool loses = !arithmetic || engine.report().checkpoint.slices() || !comparison.routing.empty();
       compared.add_run(run.figures, arithmetic, loses);
-      compared.found = engine.statistics().decode.found;
+      compared.found = engine.report().statistics.decode.found;
       if (engine.report().pool_plan) compared.planned = engine.report().pool_plan->chosen;
-      if (!engine.model().experts.empty() && !engine.checkpoint().slices())
+      if (!engine.report().model.experts.empty() && !engine.report().checkpoint.slices())
         compared.forecast = engine::forecast_reads(engine.report());
       compared.cache = engine.report().memory.experts;
       if (settings.changes) compared.changes = settings.changes(engine);

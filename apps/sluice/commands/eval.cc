@@ -86,27 +86,28 @@ void check_decoder(const model::Model& model, const std::string& path) {
 }
 
 void check_engine(const EvalOptions& options, const engine::Engine& engine) {
-  if (!options.state.empty() && engine.policies().depends_on_memory())
+  if (!options.state.empty() && engine.report().policies.depends_on_memory())
     throw Error(ErrorKind::kUsage,
                 "this evaluation cannot go on with the same results: they depend on what is in memory")
         .in(Setting::kState)
         .expected("an evaluation that each start decides alike: the router exact and no constraint")
         .found(fmt::format("precision {}, router {}, constraint {}",
-                           experts::precision_name(engine.policies().precision.mode),
-                           engine.policies().router->name,
-                           experts::constraint_name(engine.policies().limits.mode)))
+                           experts::precision_name(engine.report().policies.precision.mode),
+                           engine.report().policies.router->name,
+                           experts::constraint_name(engine.report().policies.limits.mode)))
         .fix("leave " + Setting::kState + " out");
   if (!options.engine.quiet) write_start_warnings(engine.report());
 }
 
 std::size_t prompt_tokens(const EvalOptions& options, const engine::Engine& engine) {
   if (options.prefill) return static_cast<std::size_t>(*options.prefill);
-  return engine.policies().decodes_otherwise() ? static_cast<std::size_t>(kPromptTokens) : eval::kAllOfIt;
+  return engine.report().policies.decodes_otherwise() ? static_cast<std::size_t>(kPromptTokens)
+                                                      : eval::kAllOfIt;
 }
 
 void warn_of_few_steps(const EvalOptions& options, const engine::Engine& engine, std::size_t stepped,
                        std::size_t scored) {
-  if (options.engine.quiet || !engine.policies().decodes_otherwise() || 2 * stepped >= scored) return;
+  if (options.engine.quiet || !engine.report().policies.decodes_otherwise() || 2 * stepped >= scored) return;
   print_warning(
       "{} of {} scored tokens {} decoded in a step, where precision, router and limit act; "
       "the "

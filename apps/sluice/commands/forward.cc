@@ -141,7 +141,7 @@ void forward(const Options& options) {
     go_on();
     out.file().write(std::as_bytes(logits));
   };
-  const bool stepped = options.prefill || engine.policies().decodes_otherwise();
+  const bool stepped = options.prefill || engine.report().policies.decodes_otherwise();
   const std::size_t prompt =
       stepped ? std::min(tokens.size(), static_cast<std::size_t>(options.prefill.value_or(kPromptTokens)))
               : tokens.size();

@@ -148,7 +148,7 @@ Json result_json(engine::Engine& engine, const std::vector<engine::GenerateReque
   json["start"] = start_json(run, times);
   json["memory"] = memory_json(run);
   json["io"] = io_json(run);
-  json["drafts"] = drafts_json(engine.drafting());
+  json["drafts"] = drafts_json(run.drafting);
   json["experts"] = experts_json(run);
   add_device(json, run);
   if (Json model = energy.json(); !model.is_null()) json["energy_model"] = std::move(model);
@@ -161,7 +161,7 @@ Json result_json(engine::Engine& engine, const std::vector<engine::GenerateReque
   json["isa"] = isa_name(run.isa);
   json["kv"] = dtype_name(run.plan.cache_dtype);
   json["threads"] = run.threads;
-  json["chunk"] = engine.chunk();
+  json["chunk"] = run.chunk;
   return json;
 }
 
@@ -278,18 +278,18 @@ void run(const Options& options) {
   settings.positions = positions;
   settings.encoder_positions = encoder ? longest_prompt : 0;
   settings.sequences = requests.size();
+  settings.draft = draft;
   settings.draws = engine::draws(requests);
   read_script(flags, open.model.config, settings);
   if (!options.decisions.empty()) settings.recording = engine::DecisionRecorder::kMemory;
   engine::Engine engine(*open.checkpoint, open.model, engine::resolve(settings, *open.checkpoint, open.model),
                         engine::generation_logit_rows(decoded_tokens(requests.size(), draft)));
-  engine.drafting().use(draft);
   keep_profile(flags, engine);
   if (!flags.quiet) write_start_warnings(engine.report());
   if (!flags.quiet) warn_of_ignored(open.model.generation, requests[0].sampler.temperature > 0);
   if (!flags.quiet) warn_of_limits(options.sampling, requests[0].sampler);
-  if (!flags.quiet && !options.draft.name.empty() && !engine.drafting().why_off().empty())
-    print_warning("{}: off {}", flag(Setting::kDraft), engine.drafting().why_off());
+  if (!flags.quiet && !options.draft.name.empty() && !engine.report().drafting.why_off().empty())
+    print_warning("{}: off {}", flag(Setting::kDraft), engine.report().drafting.why_off());
   if (!flags.quiet && !options.ignore_eos) warn_of_eos(flags.model, open.model.config);
   std::optional<engine::DecisionRecorder> decisions;
   const EnergyReport energy(engine, options.machine, flags.json);
@@ -346,7 +346,7 @@ void run(const Options& options) {
     const std::size_t columns = terminal_columns(STDERR_FILENO);
     if (!flags.quiet) {
       write_report('\n' + run_table(engine.report(), requests, results, times, columns));
-      if (const std::string text = drafts_text(engine.drafting()); !text.empty())
+      if (const std::string text = drafts_text(engine.report().drafting); !text.empty())
         write_report(report_row("drafts", text, columns));
       if (requests[0].sampler.temperature > 0 && !flags.seed)
         write_report(report_row("seed", std::to_string(requests[0].sampler.seed), columns));

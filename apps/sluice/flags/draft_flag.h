@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string>
 
-#include "engine/draft/draft_kind.h"
+#include "engine/plan/draft_kind.h"
 
 namespace sluice::app {
 

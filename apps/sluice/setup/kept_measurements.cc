@@ -120,11 +120,12 @@ void find_smoe_losses(const EngineFlags& flags, const engine::PolicyPlan& chosen
 
 void keep_profile(const EngineFlags& flags, const engine::Engine& engine) {
   const std::optional<engine::Profile>& used = engine.report().profile;
-  const std::optional<engine::Profile>& given = engine.plan().profile;
-  if (!used || !engine.checkpoint().packed()) return;
+  const std::optional<engine::Profile>& given = engine.report().plan.profile;
+  if (!used || !engine.report().checkpoint.packed()) return;
   // In a kept profile the costs of the device alone may be new.
-  const bool has_new_device = given && engine.plan().profile_if_it_fits && given->model == used->model &&
-                              given->machine == used->machine && given->device != used->device;
+  const bool has_new_device = given && engine.report().plan.profile_if_it_fits &&
+                              given->model == used->model && given->machine == used->machine &&
+                              given->device != used->device;
   if (given && !has_new_device) return;
   try {
     store::write_sidecar(flags.model, "profile", "profile", engine::to_json(*engine.report().profile));

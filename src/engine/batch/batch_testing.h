@@ -22,7 +22,6 @@
 #include "base/files/disk.h"
 #include "base/hash.h"
 #include "engine/batch/batcher.h"
-#include "engine/draft/draft_kind.h"
 #include "engine/engine.h"
 #include "engine/run_report.h"
 #include "engine/session/prefix_cache.h"

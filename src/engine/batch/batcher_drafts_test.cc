@@ -77,9 +77,9 @@ void run_with_drafts(const BatchModel& model, std::mt19937_64& random, BatchDraf
   if (random() % 2 == 0) options.prefetch = "stream";
   Faults faults;
   faults.put_into(options);
+  options.draft = DraftKind::kNgram;
   const auto engine = model.engine(options, 1 + random() % 6);
   const auto plain = model.engine(batch_options(1, 64));
-  engine->drafting().use(DraftKind::kNgram);
   engine->drafting().guard().set_when(DraftWhen::kAlways);
   TurnedClock clock;
   Batcher batcher(*engine, {.parallel = options.sequences, .stretch = 24, .now = clock.function()});
@@ -141,8 +141,8 @@ TEST(BatcherDrafts, KeepToAGrammar) {
       GrammarMasks masks(*tokenizer, std::size_t{4} << 20);
       EngineOptions options = batch_options(1, 64);
       options.positions = 400;
+      if (drafted) options.draft = DraftKind::kNgram;
       const auto engine = model.engine(options, 5);
-      if (drafted) engine->drafting().use(DraftKind::kNgram);
       engine->drafting().guard().set_when(DraftWhen::kAlways);
       BatchRequest request = request_of(prompt_of(9), 300);
       request.ignore_eos = false;

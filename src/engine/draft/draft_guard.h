@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/draft/draft_kind.h"
+#include "engine/plan/draft_kind.h"
 
 namespace sluice::engine {
 

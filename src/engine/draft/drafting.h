@@ -9,8 +9,8 @@
 
 #include "engine/draft/draft_counts.h"
 #include "engine/draft/draft_guard.h"
-#include "engine/draft/draft_kind.h"
 #include "engine/draft/fresh_experts.h"
+#include "engine/plan/draft_kind.h"
 #include "engine/session/sequence.h"
 #include "engine/watch/event_account.h"
 #include "engine/watch/statistics.h"
@@ -21,12 +21,11 @@ namespace sluice::engine {
 class Drafting {
  public:
   // `decoded`: Statistics::decode of its engine, which it follows and corrects.
-  Drafting(std::uint32_t sparse_layers, std::uint32_t top_k, ExpertStatistics& decoded)
-      : fresh_(sparse_layers, top_k), decoded_(decoded) {}
+  Drafting(DraftKind kind, std::uint32_t sparse_layers, std::uint32_t top_k, ExpertStatistics& decoded)
+      : kind_(kind), fresh_(sparse_layers, top_k), decoded_(decoded) {}
   // Why there can be none (why_no_drafts()); empty: there can.
   void set_lack(std::string lack) { lack_ = std::move(lack); }
 
-  void use(DraftKind kind) { kind_ = kind; }
   bool on() const { return kind_ != DraftKind::kNone && lack_.empty(); }
   // Drafts were asked for, and this is why there are none: "with the router smoe"; else empty.
   std::string why_off() const { return kind_ == DraftKind::kNone ? "" : lack_; }
@@ -43,7 +42,7 @@ class Drafting {
   const DraftCounts& counts() const { return counts_; }
 
  private:
-  DraftKind kind_ = DraftKind::kNone;
+  const DraftKind kind_;
   std::string lack_;
   FreshExperts fresh_;
   ExpertStatistics& decoded_;

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/draft/draft_kind.h"
+#include "engine/plan/draft_kind.h"
 #include "engine/watch/event_account.h"
 #include "experts/core/sequence_span.h"
 

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <span>
 
-#include "engine/draft/draft_kind.h"
+#include "engine/plan/draft_kind.h"
 #include "tokenizer/text/token_id.h"
 
 namespace sluice::engine {

@@ -189,6 +189,7 @@ EnginePlan resolve_settled(const EngineOptions& asked, const ModelFacts& facts) 
   plan.kv_tokens = options.kv_tokens;
   plan.serve = options.serve;
   plan.suspended_passes = options.suspended_passes;
+  plan.draft = options.draft;
   plan.draws = options.draws;
   plan.cache_scope = options.cache_scope;
   plan.keep = *options.keep;

@@ -93,6 +93,7 @@ struct EnginePlan {
   std::optional<std::size_t> kv_tokens;  // as in EngineOptions
   Bytes serve = 0;
   std::size_t suspended_passes = 0;
+  DraftKind draft = DraftKind::kNone;
   bool draws = false;
   CacheScope cache_scope = CacheScope::kGlobal;
   Keep keep = Keep::kFull;

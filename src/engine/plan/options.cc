@@ -39,6 +39,7 @@ std::string_view activations_name(kernels::ActivationForm form) {
 
 namespace {
 
+constexpr std::string_view kDraftNames[] = {"none", "ngram"};
 constexpr std::string_view kScopes[] = {"global", "layer"}, kKeeps[] = {"full", "packed"},
                            kDeviceKeeps[] = {"auto", "full", "packed"},
                            kDenses[] = {"auto", "words", "packed"},
@@ -53,6 +54,15 @@ Value value_of(Setting setting, const std::string_view (&names)[n], std::string_
 }
 
 }  // namespace
+
+DraftKind parse_draft(std::string_view text) {
+  const auto found = std::ranges::find(kDraftNames, text);
+  if (found != std::end(kDraftNames)) return static_cast<DraftKind>(found - std::begin(kDraftNames));
+  throw unknown_name(Setting::kDraft, text, {std::begin(kDraftNames), std::end(kDraftNames)},
+                     "unknown kind of draft", "leave " + Setting::kDraft + " out");
+}
+
+std::string_view draft_name(DraftKind kind) { return kDraftNames[static_cast<std::size_t>(kind)]; }
 
 CacheScope parse_cache_scope(std::string_view text) {
   return value_of<CacheScope>(Setting::kCacheScope, kScopes, text);

@@ -14,6 +14,7 @@
 #include "base/machine/cpu.h"
 #include "base/stop_request.h"
 #include "codec/slices/sliced_matrix.h"
+#include "engine/plan/draft_kind.h"
 #include "engine/plan/profile.h"
 #include "experts/cache/slice_rules.h"
 #include "experts/core/tier.h"
@@ -93,6 +94,7 @@ struct EngineOptions {
   Bytes serve = 0;  // kept free for a server, which charges them to the account of that name
   // Passes that may be suspended while another pass runs: room for their rows. Commands need none.
   std::size_t suspended_passes = 0;
+  DraftKind draft = DraftKind::kNone;  // what proposes the next tokens of answers
   bool draws = false;  // some sampler will not just take the likeliest token: room for its candidates
   experts::NamedPreset preset;  // empty: auto
   // Each overrides the preset's value; empty: the preset's.

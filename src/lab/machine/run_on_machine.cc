@@ -19,11 +19,11 @@ namespace {
 using experts::Part;
 
 RestWidths widths_of(const engine::Engine& engine, const SlicedModel& model) {
-  const Bytes dense = engine::DenseWeights::resident_bytes(engine.checkpoint(), engine.model(),
+  const Bytes dense = engine::DenseWeights::resident_bytes(engine.report().checkpoint, engine.report().model,
                                                            engine.report().dense_choice.view);
-  const model::ModelConfig& config = engine.model().config;
+  const model::ModelConfig& config = engine.report().model.config;
   return {.weight = static_cast<double>(dense) / model.rest_weights(),
-          .kv = static_cast<double>(engine::kv_bytes_per_token(config, engine.plan().cache_dtype)) /
+          .kv = static_cast<double>(engine::kv_bytes_per_token(config, engine.report().plan.cache_dtype)) /
                 static_cast<double>(engine::kv_elements_per_token(config))};
 }
 
@@ -36,11 +36,11 @@ bool RunOnMachine::models(const model::ModelConfig& config) {
 RunOnMachine::RunOnMachine(const engine::Engine& engine, const Machine& machine)
     : engine_(engine),
       machine_(machine),
-      model_(engine.checkpoint().path(), engine.model().config),
+      model_(engine.report().checkpoint.path(), engine.report().model.config),
       widths_(widths_of(engine, model_)),
-      sliced_(engine.checkpoint().slices().has_value()),
-      packed_(!sliced_ && !engine.policies().kept.has(Part::kFull)),
-      before_(engine.statistics()),
+      sliced_(engine.report().checkpoint.slices().has_value()),
+      packed_(!sliced_ && !engine.report().policies.kept.has(Part::kFull)),
+      before_(engine.report().statistics),
       clock_(machine) {}
 
 void RunOnMachine::turn_to(const engine::Step& step) {
@@ -81,7 +81,7 @@ ExpertWork RunOnMachine::work_of(const experts::Admission& admission) const {
 }
 
 void RunOnMachine::on_decisions(std::uint32_t /*sparse_layer*/, const experts::LayerDecision& decision) {
-  const std::size_t count = engine_.model().config.moe.experts;
+  const std::size_t count = engine_.report().model.config.moe.experts;
   tokens_.assign(count, 0);
   for (std::size_t i = 0; i < decision.experts.size(); ++i)
     tokens_[decision.experts[i].index] = decision.tokens[i];
@@ -114,10 +114,10 @@ RunPhase RunOnMachine::finished(RunPhase phase, const engine::ExpertStatistics& 
 }
 
 RunPhase RunOnMachine::prefill() const {
-  return finished(prefill_, engine_.statistics().prefill, before_.prefill);
+  return finished(prefill_, engine_.report().statistics.prefill, before_.prefill);
 }
 RunPhase RunOnMachine::decode() const {
-  return finished(decode_, engine_.statistics().decode, before_.decode);
+  return finished(decode_, engine_.report().statistics.decode, before_.decode);
 }
 
 }  // namespace sluice::lab

@@ -289,7 +289,7 @@ class TrainedMeasurement {
         point, [&] { set_scores(point, reference_->compare(engine, true, go_on()), reference_->scores()); });
     engine.observe(nullptr);
     if (point.broken) return point;
-    const engine::Statistics& statistics = engine.statistics();
+    const engine::Statistics& statistics = engine.report().statistics;
     const experts::MissAccount& slices = statistics.decode.slices;
     const lab::RunPhase decode = machine.decode();
     point.hbn = engine.report().constraint()->account().rate() / normal;
@@ -423,7 +423,7 @@ class TrainedMeasurement {
       });
       engine.observe(nullptr);
       if (point.broken) continue;
-      const experts::MissAccount& slices = engine.statistics().decode.slices;
+      const experts::MissAccount& slices = engine.report().statistics.decode.slices;
       const lab::RunPhase decode = machine.decode();
       point.hbn = slices.rate();
       point.msb_missed = slices.msb_rate();

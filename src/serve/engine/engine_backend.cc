@@ -120,7 +120,8 @@ class EngineBackend::Impl {
     engine::Engine& engine = *model.engine;
     board_ = std::make_unique<EngineBoard>(engine, model.plan);
     EngineBoard& board = *board_;
-    if (!engine.model().config.has_encoder()) engine.observe(board.watch());  // an encoder is not observed
+    if (!engine.report().model.config.has_encoder())
+      engine.observe(board.watch());  // an encoder is not observed
     AnswerReading reading;
     std::vector<tokenizer::TokenId> chat_ends;
     reading.tokenizer = model.tokenizer.get();
@@ -135,7 +136,7 @@ class EngineBackend::Impl {
     if (model.tokenizer != nullptr && model.chat != nullptr)
       masks_ =
           std::make_unique<engine::GrammarMasks>(*model.tokenizer, masks_room(engine.report().memory.serve));
-    const std::size_t parallel = engine.plan().sequences;
+    const std::size_t parallel = engine.report().plan.sequences;
     engine::Batcher batcher(engine, {.parallel = parallel, .decode_share = options_.decode_share});
     RequestTickets tickets(batcher, reading, chat_ends, parallel, masks_.get());
     board.publish(batcher.load(), true);

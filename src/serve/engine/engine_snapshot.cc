@@ -2,6 +2,7 @@
 
 #include "engine/draft/drafting.h"
 #include "engine/engine_device.h"
+#include "engine/session/prefix_cache.h"
 #include "fetch/memory/expert_store.h"
 
 namespace sluice::serve {
@@ -12,9 +13,9 @@ EngineSnapshot take_snapshot(engine::Engine& engine, const engine::BatchLoad& lo
   EngineSnapshot now;
   now.at = std::chrono::steady_clock::now();
   now.load = load;
-  now.kv = engine.prefixes().use();
+  now.kv = run.prefixes.use();
   now.statistics = run.statistics;
-  now.drafts = engine.drafting().counts();
+  now.drafts = run.drafting.counts();
   now.disk = run.disk();
   now.fetched = run.experts.counters();
   now.layers = watch.counts();

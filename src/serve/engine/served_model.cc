@@ -20,7 +20,7 @@ namespace {
 
 // Equal for servers that give the same bits: of version, arithmetic and model.
 std::string fingerprint(const engine::Engine& engine, const std::string& version) {
-  const engine::EnginePlan& plan = engine.plan();
+  const engine::EnginePlan& plan = engine.report().plan;
   const std::string facts = fmt::format("{} {} {} {} {} {}", version, isa_name(plan.isa),
                                         static_cast<int>(plan.math), static_cast<int>(plan.cache_dtype),
                                         plan.activations ? engine::activations_name(*plan.activations) : "",
@@ -52,13 +52,13 @@ std::optional<std::string> named(const tokenizer::ChatSources& sources, std::str
 std::shared_ptr<const Served> served_model(const LoadedModel& model, const EngineBackendOptions& options,
                                            const tokenizer::AnswerFormat& format) {
   auto served = std::make_shared<Served>();
-  served->context = model.engine->plan().positions;
+  served->context = model.engine->report().plan.positions;
   served->vocabulary = model.model.config.vocab;
-  served->parallel = model.engine->plan().sequences;
+  served->parallel = model.engine->report().plan.sequences;
   served->queue = options.queue;
   served->defaults = model.defaults;
   served->fingerprint = fingerprint(*model.engine, options.version);
-  served->lossy = lossy_modes(model.engine->policies());
+  served->lossy = lossy_modes(model.engine->report().policies);
   served->tokenizer = model.tokenizer.get();
   served->chat = model.chat.get();
   served->chat_failure = model.chat_failure;
@@ -78,7 +78,7 @@ std::shared_ptr<const Served> served_model(const LoadedModel& model, const Engin
 
 std::vector<std::string> build_labels(const LoadedModel& model, const EngineBackendOptions& options,
                                       const Served& served) {
-  const engine::EnginePlan& plan = model.engine->plan();
+  const engine::EnginePlan& plan = model.engine->report().plan;
   return {options.version, std::string(isa_name(plan.isa)), plan.math == engine::Math::kF32 ? "f32" : "auto",
           std::string(dtype_name(plan.cache_dtype)), served.fingerprint};
 }
@@ -86,7 +86,7 @@ std::vector<std::string> build_labels(const LoadedModel& model, const EngineBack
 ModelCard model_card(const LoadedModel& model, ModelCard card) {
   const model::ModelConfig& config = model.model.config;
   CardMeta& meta = card.meta.emplace();
-  meta.n_ctx = model.engine->plan().positions;
+  meta.n_ctx = model.engine->report().plan.positions;
   meta.n_ctx_train = config.max_positions;
   for (const store::TensorInfo& tensor : model.checkpoint->tensors()) meta.n_params += tensor.elements();
   std::error_code ignored;

@@ -11,6 +11,7 @@
 #include "commands/chat/chat_model.h"
 #include "commands/chat/chat_session.h"
 #include "engine/draft/drafting.h"
+#include "engine/run_report.h"
 #include "flags/draft_flag.h"
 #include "flags/engine_flags.h"
 #include "flags/number_range.h"
@@ -63,7 +64,7 @@ void chat(const Options& options) {
   const bool one = !options.prompt.empty();
   const bool person = !one && !flags.json && ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1;
   ChatModel model(flags, options.chat_template, options.draft.kind());
-  if (const std::string why = model.engine().drafting().why_off();
+  if (const std::string why = model.engine().report().drafting.why_off();
       !why.empty() && !options.draft.name.empty() && !flags.quiet)
     print_warning("{}: off {}", flag(Setting::kDraft), why);
   const ChatSettings settings = settings_of(options, model.open().model.generation);

@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 #include "base/setting.h"
-#include "engine/draft/drafting.h"
 #include "engine/session/prefix_cache.h"
 #include "flags/draft_flag.h"
 #include "report/start_warnings.h"
@@ -66,11 +65,11 @@ ChatModel::ChatModel(const EngineFlags& flags, const std::string& chat_template,
   context_ = context_of(flags, open_.model);
   prompt_ = std::make_unique<ChatPrompt>(open_, chat_template);
   options.positions = context_;
+  options.draft = draft;
   options.draws = true;  // /set may turn it on
   engine_ = std::make_unique<engine::Engine>(*open_.checkpoint, open_.model,
                                              engine::resolve(options, *open_.checkpoint, open_.model),
                                              engine::generation_logit_rows(decoded_tokens(1, draft)));
-  engine_->drafting().use(draft);
   write_start_warnings(engine_->report());
   keep_profile(flags, *engine_);
 }

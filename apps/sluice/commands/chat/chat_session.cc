@@ -234,7 +234,7 @@ void ChatSession::show_statistics() const {
   const engine::RunReport run = model_.engine().report();
   const engine::ExpertStatistics total = run.statistics.total();
   const engine::DiskReport disk = run.disk();
-  const std::string drafts = drafts_text(model_.engine().drafting());
+  const std::string drafts = drafts_text(model_.engine().report().drafting);
   write_report(fmt::format(
       "  {:<10} {} in prompts, {} decoded{}\n  {:<10} {} of {}\n  {:<10} {} in {} reads\n  {:<10} {}\n",
       "tokens", run.statistics.prefill.tokens, run.statistics.decode.tokens,

@@ -12,6 +12,7 @@
 #include "engine/generate/generate.h"
 #include "engine/plan/memory_plan.h"
 #include "engine/plan/server_defaults.h"
+#include "engine/run_report.h"
 #include "engine/session/kv_pool.h"
 #include "report/plan_json.h"
 #include "report/start_warnings.h"
@@ -102,12 +103,12 @@ serve::LoadModel load_served(const ServeFlags& flags, const engine::EngineOption
     loaded->defaults = defaults_of(flags.sampling, loaded->model.generation);
     engine::EngineOptions sized = options;
     size_server(flags, *loaded, sized);
+    sized.draft = flags.draft.kind();
     progress(0.2);
     loaded->engine = std::make_unique<engine::Engine>(
         *loaded->checkpoint, loaded->model, engine::resolve(sized, *loaded->checkpoint, loaded->model),
         engine::generation_logit_rows(decoded_tokens(sized.sequences, flags.draft.kind())));
-    loaded->engine->drafting().use(flags.draft.kind());
-    if (const std::string why = loaded->engine->drafting().why_off();
+    if (const std::string why = loaded->engine->report().drafting.why_off();
         !why.empty() && !flags.draft.name.empty() && !flags.engine.quiet)
       print_warning("{}: off {}", flag(Setting::kDraft), why);
     write_start_warnings(loaded->engine->report());

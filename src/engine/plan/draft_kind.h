@@ -11,7 +11,7 @@ enum class DraftKind : std::uint8_t {
   kNone,
   kNgram,  // what followed when the text last ended as it does now
 };
-// Parse and print "none" "ngram". Error(kUsage).
+// Parse and print "none" "ngram". Error(kUsage). (options.cc)
 DraftKind parse_draft(std::string_view text);
 std::string_view draft_name(DraftKind kind);
 
