@@ -13,7 +13,9 @@ namespace sluice::store {
 namespace {
 
 constexpr std::string_view kCodes = "_blocks", kScales = "_scales";
-constexpr std::uint64_t kGroupBytes = 16, kGroupElements = 32;  // a group has one scale
+// Elements that share a scale, and the bytes of their codes.
+std::uint64_t group_elements() { return codec::kFormatMxfp4Pair.block.columns; }
+Bytes group_bytes() { return codec::kFormatMxfp4Pair.plane_bytes({1, group_elements()}, 0); }
 
 std::string stem_of(const TensorInfo& codes) {
   return codes.name.substr(0, codes.name.size() - kCodes.size());
@@ -37,13 +39,13 @@ const TensorInfo& scales_of(const Weights& weights, const TensorInfo& codes, con
 
 bool are_mxfp4_codes(const TensorInfo& tensor) {
   return tensor.dtype == DType::kU8 && tensor.name.ends_with(kCodes) && tensor.shape.size() >= 3 &&
-         tensor.shape.back() == kGroupBytes && tensor.elements() != 0;
+         tensor.shape.back() == group_bytes() && tensor.elements() != 0;
 }
 
 TensorInfo mxfp4_pair_of(const TensorInfo& codes) {
   TensorInfo pair = {stem_of(codes), DType::kF32, codes.shape, &codec::kFormatMxfp4Pair};
   pair.shape.pop_back();
-  pair.shape.back() *= kGroupElements;
+  pair.shape.back() *= group_elements();
   return pair;
 }
 
