@@ -133,12 +133,12 @@ TEST(CommandLine, EveryMistakeOnTheCommandLineHasTheFormOfAnError) {
   expect("run m -p a -t1 -t 2",
          "-t: given more than once; expected one value, found 1 and 2; leave out all but one");
   expect("run m -p a -c x",
-         "-c: not a whole number; expected a whole number from 1 to 2147483648, found \"x\"; give such a "
+         "-c: not a whole number; expected a whole number from 1 to 2147483647, found \"x\"; give such a "
          "number, "
          "or leave the flag out");
   expect(
       "run m -p a --context x",
-      "--context: not a whole number; expected a whole number from 1 to 2147483648, found \"x\"; give such a "
+      "--context: not a whole number; expected a whole number from 1 to 2147483647, found \"x\"; give such a "
       "number, or leave the flag out");
   expect("pack m -o a --output b",
          "-o: given more than once; expected one value, found a and b; leave out all but one");
@@ -557,7 +557,7 @@ TEST(CommandLine, NumbersOutOfRangeSayWhatIsExpectedAndFound) {
   };
   expect("run m --tokens 1 -n abc", "-n", "0 to 2147483648", "abc");
   expect("run m --tokens 1 -n 1.5", "-n", "0 to 2147483648", "1.5");
-  expect("run m --tokens 1 -c 0", "-c", "1 to 2147483648", "0");
+  expect("run m --tokens 1 -c 0", "-c", "1 to 2147483647", "0");
   expect("run m --tokens 1 --chunk 0", "--chunk", "1 to 65536", "0");
   expect("run m --tokens 1 --top-k x", "--top-k", "0 to 2147483648", "x");
   expect("trace m --tokens 1 -o x -n 0", "-n", "1 to 2147483648", "0");

@@ -12,7 +12,7 @@ std::size_t text_columns(std::string_view text);
 
 // The words of `text` in lines of at most `columns` columns, broken at blanks and never inside a word: a word
 // that is longer stands alone. A number and the unit behind it (1.5 MiB, 12 µs) count as one word, and so do
-// a capital letter and its number (E 4), and a flag and the name of its value (--tokens N). The first line
+// a capital letter and its number (E 4), and a flag and the name of its value (N in capitals). The first line
 // begins in column `at`, behind what the caller has written; each other begins with `indent` blanks. A line
 // break in `text` stays one; several blanks stay several between words of one line, since a path may
 // have them. No line ends with a blank.
