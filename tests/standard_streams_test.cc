@@ -133,6 +133,17 @@ TEST_F(StandardStreams, AReaderThatHasGoneEndsACommandWithoutAMessage) {
   }
 }
 
+TEST_F(StandardStreams, FilesAreMadeThoughNobodyReadsWhatIsSaidOfThem) {
+  const DeadPipe pipe;
+  for (const std::string& call : {"pack " + kModel, "unpack " + store(), "synth " + kModel + "/config.json",
+                                  "quantise " + kModel + " --quantiser amat"}) {
+    EXPECT_EQ(run(call + " -o " + file("made") + " >" + pipe.name()).code, kReaderGone) << call;
+    EXPECT_TRUE(fs::exists(file("made"))) << call;
+    EXPECT_FALSE(fs::exists(file("made.partial"))) << call;
+    fs::remove_all(file("made"));
+  }
+}
+
 // What is written at the end of long work is tried at its start: a run of 4000 tokens, a score of a long text
 // and hundreds of comparisons would take the plainest code many minutes.
 TEST_F(StandardStreams, AFullDiskIsToldBeforeTheWork) {
